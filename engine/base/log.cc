@@ -18,7 +18,8 @@ void SetLogLevel(LogLevel level) { g_level.store(level, std::memory_order_relaxe
 void Log(LogLevel level, std::string_view text) {
   if (level < g_level.load(std::memory_order_relaxed)) return;
   const auto now = std::chrono::system_clock::now();
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
   const std::time_t seconds = ms / 1000;
   std::tm tm{};
   gmtime_r(&seconds, &tm);

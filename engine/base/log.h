@@ -10,7 +10,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Lines below this level are dropped. Default kInfo. Thread-safe.
 void SetLogLevel(LogLevel level);
 
-// Writes one line to stderr: time (UTC, milliseconds), level letter, text. Thread-safe; one write call a line.
+// Writes one line to stderr: time (UTC, milliseconds), level letter, text. Thread-safe; one write
+// call a line.
 void Log(LogLevel level, std::string_view text);
 
 // SLUICE_LOG(kInfo) << "loaded " << n << " tensors";

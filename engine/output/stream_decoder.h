@@ -10,9 +10,9 @@
 
 namespace sluice::engine {
 
-// Turns one sequence's tokens into text as they come: whole UTF-8 characters only, and never text that
-// may still turn out to belong to a stop string. Linear in the tokens pushed. Not thread-safe; one
-// sequence each; owned by the output thread.
+// Turns one sequence's tokens into text as they come: whole UTF-8 characters only, and never text
+// that may still turn out to belong to a stop string. Linear in the tokens pushed. Not thread-safe;
+// one sequence each; owned by the output thread.
 class StreamDecoder {
  public:
   struct Options {
@@ -31,7 +31,8 @@ class StreamDecoder {
   };
   // Feeds one token. After a stop string has matched, further tokens give nothing.
   Piece Push(int32_t token);
-  // What was held back, at the end of the sequence (invalid or unfinished bytes as one U+FFFD each).
+  // What was held back, at the end of the sequence (invalid or unfinished bytes as one U+FFFD
+  // each).
   Piece Finish();
 
  private:

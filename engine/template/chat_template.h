@@ -13,26 +13,26 @@ namespace sluice::engine {
 // Budgets for one rendering: templates come from model files and are hostile.
 struct TemplateLimits {
   size_t source_bytes_max = 256 << 10;
-  int64_t work_max = 4'000'000;        // nodes evaluated, plus bytes copied / 64
-  size_t output_bytes_max = 8 << 20;   // of the output and of any one value
-  int recursion_max = 128;             // parser nesting and macro calls
+  int64_t work_max = 4'000'000;       // nodes evaluated, plus bytes copied / 64
+  size_t output_bytes_max = 8 << 20;  // of the output and of any one value
+  int recursion_max = 128;            // parser nesting and macro calls
 };
 
 // A compiled chat template: the Jinja language as model files use it. Semantics follow Jinja2's
-// ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True) with the extensions loopcontrols
-// (break, continue), the functions raise_exception(message) and strftime_now(format), and the filter
-// tojson (not HTML-escaped, keeps key order), as Hugging Face renders chat templates.
-// Immutable after Compile; Render may be called from any number of threads at once.
+// ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True) with the extensions
+// loopcontrols (break, continue), the functions raise_exception(message) and strftime_now(format),
+// and the filter tojson (not HTML-escaped, keeps key order), as Hugging Face renders chat
+// templates. Immutable after Compile; Render may be called from any number of threads at once.
 class ChatTemplate {
  public:
   // InvalidArgument with line and column when the source does not parse or is too large.
   static absl::StatusOr<std::unique_ptr<const ChatTemplate>> Compile(std::string_view source,
-                                                                    TemplateLimits limits = {});
+                                                                     TemplateLimits limits = {});
   ~ChatTemplate();
 
-  // Renders with `variables` as the global names (messages, add_generation_prompt, bos_token, eos_token,
-  // tools, ...). InvalidArgument with line and column for errors that the template raises or commits;
-  // ResourceExhausted when a budget runs out.
+  // Renders with `variables` as the global names (messages, add_generation_prompt, bos_token,
+  // eos_token, tools, ...). InvalidArgument with line and column for errors that the template
+  // raises or commits; ResourceExhausted when a budget runs out.
   absl::StatusOr<std::string> Render(const boost::json::object& variables) const;
 
  private:

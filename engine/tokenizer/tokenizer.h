@@ -25,14 +25,14 @@ enum class TokenType : int32_t {
 
 // A vocabulary as a model file states it. Plain data: the tokenizer does not know model files.
 struct TokenizerSpec {
-  std::string model;                // "gpt2" (byte-level BPE) is the one supported kind
-  std::string pre;                  // pre-tokenizer name: "smollm", "gpt-2", "llama-bpe", "qwen2", ...
+  std::string model;  // "gpt2" (byte-level BPE) is the one supported kind
+  std::string pre;    // pre-tokenizer name: "smollm", "gpt-2", "llama-bpe", "qwen2", ...
   std::vector<std::string> tokens;  // in the byte-to-unicode alphabet of GPT-2
   std::vector<std::string> merges;  // "left right", best first
   std::vector<TokenType> types;     // as many as tokens
   int32_t bos_id = -1;              // -1: none
   int32_t eos_id = -1;
-  std::vector<int32_t> end_ids;     // every id that ends a turn (eos, eot, eom); without repeats
+  std::vector<int32_t> end_ids;  // every id that ends a turn (eos, eot, eom); without repeats
   bool add_bos = false;
   bool add_eos = false;
 };
@@ -40,12 +40,13 @@ struct TokenizerSpec {
 // Whether control and user-defined tokens inside the text become their ids, or stay ordinary text.
 enum class ControlTokens { kPlainText, kParse };
 
-// Byte-level BPE (Sennrich et al. 2016; GPT-2's byte alphabet). Immutable after Create; every method may
-// be called from any number of threads at once. Time is linear in the text (times log of the longest
-// piece), also on hostile text.
+// Byte-level BPE (Sennrich et al. 2016; GPT-2's byte alphabet). Immutable after Create; every
+// method may be called from any number of threads at once. Time is linear in the text (times log of
+// the longest piece), also on hostile text.
 class Tokenizer {
  public:
-  // InvalidArgument, naming the key and the value, when the spec is malformed or of an unknown kind.
+  // InvalidArgument, naming the key and the value, when the spec is malformed or of an unknown
+  // kind.
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Create(TokenizerSpec spec);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
