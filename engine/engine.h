@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/base/status.h"
+#include "engine/plan/step_executor.h"
+#include "engine/request.h"
+#include "engine/stats.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace sluice::engine {
+
+// Limits of the planning half; what the executor can hold bounds them further.
+struct EngineOptions {
+  int32_t running_max = 64;   // sequences that hold a slot at once; at most the executor's slots
+  int32_t step_tokens = 256;  // token budget of one step; at most the executor's step_tokens
+  int32_t waiting_max =
+      1024;  // sequences that may wait; one more is refused with ResourceExhausted
+};
+
+// Turns requests into tokens. Owns one engine thread (all serving state) and one output thread
+// (detokenising, stop strings, sinks). Submit, Cancel, stats and Drain may be called from any
+// thread.
+class Engine {
+ public:
+  struct Parts {
+    std::shared_ptr<const Tokenizer> tokenizer;
+    std::unique_ptr<StepExecutor> executor;
+    EngineObserver* observer = nullptr;  // optional; outlives the engine
+    // Called once, on the engine thread, if the executor fails: every request has been ended with
+    // kError and the engine accepts no more. The process is expected to exit.
+    std::function<void(const absl::Status&)> on_fatal;
+  };
+  Engine(Parts parts, EngineOptions options);
+  ~Engine();  // ends what still runs with kCancelled, then joins the threads
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Takes in a request; its chunks go to `sink` until each of its n answers has ended. Never waits.
+  // InvalidArgument: a parameter is out of range (the message starts with the wire name of the
+  // field, as "temperature: 3 is not in [0, 2]"), or the prompt is empty or does not fit the
+  // context (both numbers). ResourceExhausted: too many sequences wait (the message says how many;
+  // retry later). Unavailable: draining or stopped.
+  absl::Status Submit(std::shared_ptr<const GenerateRequest> request,
+                      std::shared_ptr<OutputSink> sink);
+
+  // Ends a request: its blocks are free within one step, and each unfinished answer gets a
+  // kCancelled chunk. Unknown and finished ids are ignored.
+  void Cancel(const std::string& request_id);
+
+  EngineStats stats() const;
+  // Seconds until a request refused now may expect a place, from the measured drain rate; at
+  // least 1.
+  int RetryAfterSeconds() const;
+
+  // Accepts nothing more; returns true when all that ran has ended, false when `grace` passed first
+  // (what then still runs ends with kCancelled).
+  bool Drain(std::chrono::milliseconds grace);
+
+  const Tokenizer& tokenizer() const;
+  int32_t context_tokens() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::engine

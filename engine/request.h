@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/plan/sampling_params.h"
+
+namespace sluice::engine {
+
+using Clock = std::chrono::steady_clock;
+
+// When an answer ends, besides by its end-of-turn tokens.
+struct StopParams {
+  int32_t max_tokens = 16;           // generated tokens; the context's end may come first
+  int32_t min_tokens = 0;            // before which nothing but max_tokens ends the answer
+  bool ignore_eos = false;           // end-of-turn tokens are tokens like others
+  std::vector<int32_t> token_ids;    // more tokens that end the answer
+  std::vector<std::string> strings;  // text that ends the answer
+  bool include_stop_string = false;  // keep the matched string in the text
+  bool skip_special_tokens = true;   // leave control tokens out of the text
+};
+
+// What a caller asks for. Immutable once submitted, and shared.
+struct GenerateRequest {
+  std::string id;
+  std::vector<int32_t> prompt;  // at least one token
+  SamplingParams
+      sampling;  // choice, min_tokens and end_ids are filled in per sequence by the engine
+  StopParams stop;
+  int32_t n = 1;              // answers
+  Clock::time_point arrival;  // when the request came in, for the latency figures
+};
+
+enum class FinishReason : uint8_t {
+  kNone,       // goes on
+  kStop,       // an end token, a stop token or a stop string
+  kLength,     // max_tokens or the context's end
+  kCancelled,  // the caller left
+  kError,      // OutputChunk::error says why
+};
+
+// Times of one sequence, all from the engine's clock; zero when it never came so far.
+struct SequenceTimes {
+  Clock::time_point arrival;
+  Clock::time_point scheduled;  // first planned
+  Clock::time_point first_token;
+  Clock::time_point last_token;
+};
+
+// What has become of one answer since the last chunk. Every answer ends with exactly one chunk
+// whose `finish` is not kNone, whatever happens.
+struct OutputChunk {
+  int32_t choice = 0;
+  std::string text;  // valid UTF-8, may be empty
+  std::vector<int32_t>
+      token_ids;  // the tokens taken in since the last chunk (their text may come later)
+  FinishReason finish = FinishReason::kNone;
+  std::variant<std::monostate, int32_t, std::string>
+      stop_reason;  // the stop token or string that ended it
+  std::string error;
+  int32_t generated_tokens = 0;  // of this answer so far
+  SequenceTimes times;
+};
+
+// Where a request's chunks go: implemented by each wire dialect's stream. Called on the output
+// thread; must return at once and not throw. A sink that can't keep up merges chunks or cancels its
+// request.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  virtual void OnChunk(OutputChunk chunk) = 0;
+};
+
+}  // namespace sluice::engine
