@@ -8,8 +8,11 @@
 
 namespace sluice::kernels {
 
-// Which elements of a head rotary embedding turns together (Su et al. 2021).
-enum class RopePairs { kAdjacent /* (0,1), (2,3).. */, kHalves /* (0, D/2), (1, D/2+1).. */ };
+// Which elements of a head rotary embedding turns together (Su et al. 2021), R being the number of
+// elements rotated.
+enum class RopePairs { kAdjacent /* (0,1), (2,3).. */, kHalves /* (0, R/2), (1, R/2+1).. */ };
+// kSilu: x / (1 + exp(-x)). kGelu: the tanh form, x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+// (Hendrycks, Gimpel 2016).
 enum class GateKind { kSilu, kGelu };
 
 // The arithmetic, by shape contract. T tokens in the step, S sampled rows, E hidden width, H query
@@ -31,7 +34,8 @@ class Ops {
   // x [T, E] += delta [T, E]; out [T, E] = RmsNorm(x). x and delta may not overlap.
   void AddRmsNorm(TensorView x, ActivationView out, ConstTensorView delta, ConstTensorView weight,
                   float eps);
-  // out [T, N] f32 = in [T, K] * weight [N, K]^T + bias. bias [N] f32 or an empty view.
+  // out [T, N] f32 = in [T, K] * weight [N, K]^T + bias. bias [N] f32 or an empty view. The format
+  // of `in` is the one that Backend::ActivationFormatFor(weight.dtype) names.
   void MatMul(TensorView out, const ActivationView& in, const WeightView& weight,
               ConstTensorView bias = {});
   // out [T, F] = act(gate_up[:, 0:F]) * gate_up[:, F:2F]. gate_up [T, 2F] f32.
@@ -47,11 +51,19 @@ class Ops {
                       const AttentionLayout& layout, float scale);
   // out [S, E] = x[rows[s], :]. f32; rows [S] i32.
   void GatherRows(TensorView out, ConstTensorView x, ConstTensorView rows);
-  // logits [S, V] f32 in place: repetition, frequency, presence penalties, then bias.
+  // logits [S, V] f32 in place, each step in float: for every token of the history
+  // l = l > 0 ? l / repetition : l * repetition; l -= frequency * times generated; if generated,
+  // l -= presence. Then the bias is added.
   void ApplyLogitRules(TensorView logits, const SamplingBatch& batch);
   // ids [S] i32: one token a row by temperature, top-k, top-p and min-p (in this order, each on
   // what the one before kept), or greedy. -1 for a row that holds a NaN or +infinity, or nothing
   // but -infinity. logits [S, V] f32 may be overwritten.
+  //   Candidates: the tokens whose logit is above -infinity, by logit descending, then id
+  //   ascending, with weight w = exp((logit - the largest) / temperature). top-k keeps the first k;
+  //   top-p the shortest prefix that holds at least top_p of the kept weight, one token at least;
+  //   min-p those with w >= min_p (the first has w = 1). The answer is the first candidate whose
+  //   running sum of weights exceeds u * (sum of the kept), u = UniformDraw(seed, choice, position,
+  //   0).
   void Sample(TensorView ids, TensorView logits, const SamplingBatch& batch);
 
  protected:

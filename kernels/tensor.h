@@ -88,7 +88,11 @@ View Heads(Pointer data, int64_t rows, int64_t heads, int64_t head_dim, int64_t 
 // What a matrix product reads on its left side. The bytes are the backend's own layout.
 enum class ActivationFormat : uint8_t {
   kF32,  // plain float rows
-  kQ8,   // int8 with one float scale (and what the products need besides) per 32 values
+  // int8 with one float scale (and what the products need besides) per 32 values. With m = max |x|
+  // of the block, in float: scale = m / 127, q = x * (127 / m) rounded to nearest, ties to even. A
+  // block with a NaN or an infinity has scale NaN (so that what is computed from it is NaN) and
+  // q = 0; one with m < 2^-100 has scale 0 and q = 0.
+  kQ8,
 };
 struct ActivationView {
   std::byte* data = nullptr;
