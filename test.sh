@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Builds everything and runs the whole test suite: C++ tests in Release, under ASan+UBSan and under TSan, then
+# the Python tests against the real daemon and the default model. The last line is the sum:
+#   N passed, N failed
+# ./test.sh STAGE... runs only some of: house release python asan tsan
+source "$(dirname "${BASH_SOURCE[0]}")/scripts/common.sh"
+
+STAGES=("$@")
+[ ${#STAGES[@]} -gt 0 ] || STAGES=(house release python asan tsan)
+REPORTS="$ROOT/build/reports"
+FAILED_STAGES=()
+
+prepare() {
+  mkdir -p "$ROOT/build" "$REPORTS"
+  rm -f "$REPORTS"/*.xml
+  install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+  ensure_venv "$ROOT/build/venv" "$ROOT/tests/requirements.txt"
+  SLUICE_TEST_MODEL=$(fetch_model)
+  export SLUICE_TEST_MODEL
+}
+
+# stage NAME COMMAND...: runs it, notes the time and whether it failed, and goes on.
+stage() {
+  local name=$1 begin=$SECONDS
+  shift
+  say "stage $name"
+  "$@" || FAILED_STAGES+=("$name")
+  say "stage $name took $((SECONDS - begin)) s"
+}
+
+run_ctest() {
+  local preset=$1
+  shift
+  build "$preset" all
+  ctest --test-dir "$ROOT/build/$preset" --output-on-failure --output-junit "$REPORTS/$preset.xml" "$@"
+}
+
+run_pytest() {
+  local name=$1
+  shift
+  SLUICED="$ROOT/build/release/server/sluiced" "$ROOT/build/venv/bin/pytest" -q -p no:cacheprovider \
+    --junitxml "$REPORTS/$name.xml" "$@"
+}
+
+run_house() { run_pytest house "$ROOT/tests/house"; }
+run_release() { run_ctest release; }
+run_python() {
+  build release all
+  run_pytest python "$ROOT/tests/server" "$ROOT/tests/engine"
+}
+run_asan() {
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 SLUICE_TEST_SCALE=0.1 run_ctest asan -LE slow
+}
+run_tsan() {
+  TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 run_ctest tsan -L threads
+}
+
+prepare
+for name in "${STAGES[@]}"; do
+  stage "$name" "run_$name"
+done
+
+[ ${#FAILED_STAGES[@]} -eq 0 ] || say "failed stages: ${FAILED_STAGES[*]}"
+# The sum over the reports; a stage that failed before it could run a test counts as one failure.
+python3 - "$REPORTS" "${#FAILED_STAGES[@]}" <<'EOF'
+import glob, sys, xml.etree.ElementTree as et
+passed = failed = 0
+for path in glob.glob(sys.argv[1] + "/*.xml"):
+    for case in et.parse(path).getroot().iter("testcase"):
+        bad = case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail"
+        skipped = case.find("skipped") is not None or case.get("status") in ("notrun", "disabled")
+        failed += bad
+        passed += not bad and not skipped
+failed = max(failed, int(sys.argv[2]))
+print(f"{passed} passed, {failed} failed", flush=True)
+sys.exit(failed > 0 or passed == 0)
+EOF
