@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/output/stop_matcher.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace sluice::engine {
@@ -36,9 +37,17 @@ class StreamDecoder {
   Piece Finish();
 
  private:
+  // Adds decoded text to what is held and gives what is safe; ends the text when a stop string
+  // matched.
+  Piece Advance(std::string_view text);
+  Piece End();
+
   const Tokenizer* tokenizer_;
   Options options_;
-  std::string held_;  // bytes that are not yet safe to emit
+  StopMatcher stops_;
+  std::string partial_;  // bytes of a character that is not whole yet (up to 3)
+  std::string held_;     // decoded text that is not yet safe to emit
+  size_t searched_ = 0;  // decoded bytes that stop strings were looked for in; held_ ends there
   int32_t tokens_ = 0;
   bool stopped_ = false;
 };
