@@ -29,6 +29,19 @@ struct Tokenizer::Impl {
 
 namespace {
 
+absl::Status TooMany(size_t tokens_max) {
+  return OutOfRange("the text has more than " + std::to_string(tokens_max) + " tokens");
+}
+
+// Whether `text` is sure to have more than `tokens_max` tokens: none stands for more bytes than the
+// longest does. Settles what is far too long before anything is done for it.
+bool SurelyTooMany(const Vocabulary& vocabulary, std::string_view text, size_t tokens_max) {
+  if (text.size() / vocabulary.longest() <= tokens_max) return false;
+  size_t kept = 0;  // bytes that are not dropped
+  for (char byte : text) kept += vocabulary.byte_id(static_cast<uint8_t>(byte)) >= 0;
+  return kept / vocabulary.longest() > tokens_max;
+}
+
 // One Encode call: collects ids until the limit is passed.
 class Encoding {
  public:
@@ -57,15 +70,14 @@ class Encoding {
 
  private:
   absl::Status Check() const {
-    if (!over_ && ids_.size() <= tokens_max_) return absl::OkStatus();
-    return OutOfRange("the text has more than " + std::to_string(tokens_max_) + " tokens");
+    return ids_.size() <= tokens_max_ ? absl::OkStatus() : TooMany(tokens_max_);
   }
 
   // False when the limit is passed.
   bool AddPiece(std::string_view piece) {
     if (piece.size() > WordCache::kWordBytesMax) {
       Merge(piece);
-      return !over_ && ids_.size() <= tokens_max_;
+      return ids_.size() <= tokens_max_;
     }
     bool hit;
     WordCache::Entry* const entry = cache_.Find(piece, number_, &hit);
@@ -76,9 +88,9 @@ class Encoding {
       const size_t before = ids_.size();
       Merge(piece);
       const auto ids = std::span<const int32_t>(ids_).subspan(before);
-      if (!over_ && ids.size() <= WordCache::kIdsMax) WordCache::Fill(entry, piece, number_, ids);
+      if (ids.size() <= WordCache::kIdsMax) WordCache::Fill(entry, piece, number_, ids);
     }
-    return !over_ && ids_.size() <= tokens_max_;
+    return ids_.size() <= tokens_max_;
   }
 
   void Merge(std::string_view piece) {
@@ -93,11 +105,6 @@ class Encoding {
       const int32_t id = vocabulary_.byte_id(static_cast<uint8_t>(byte));
       if (id >= 0) symbols_.push_back(id);
     }
-    // No merge makes more of the piece one token than the longest token has bytes.
-    if (symbols_.size() / vocabulary_.longest() > tokens_max_ - ids_.size()) {
-      over_ = true;
-      return;
-    }
     MergeSymbols(vocabulary_.merges(), symbols_, &ids_);
   }
 
@@ -106,7 +113,6 @@ class Encoding {
   const uint32_t number_;
   const size_t tokens_max_;
   WordCache& cache_;
-  bool over_ = false;  // the limit is known to be passed, though ids_ does not show it
   std::vector<int32_t> ids_;
   std::vector<int32_t> symbols_;
 };
@@ -130,6 +136,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, Co
     return OutOfRange("the text's " + std::to_string(text.size()) +
                       " bytes are over the limit of " + std::to_string(kTextBytesMax));
   }
+  if (SurelyTooMany(*impl_->vocabulary, text, max_tokens)) return TooMany(max_tokens);
   Encoding encoding(*impl_->vocabulary, *impl_->pretokenizer, impl_->number, max_tokens);
   encoding.Reserve(text.size());
   size_t at = 0;

@@ -16,8 +16,8 @@
 namespace sluice::engine {
 
 // Limits on what a model file may ask for, far above every published model.
-inline constexpr size_t kVocabularyTokensMax = size_t{1} << 22;
-inline constexpr size_t kVocabularyMergesMax = size_t{1} << 23;
+inline constexpr size_t kVocabularyTokensMax = size_t{1} << 20;
+inline constexpr size_t kVocabularyMergesMax = size_t{1} << 21;
 inline constexpr size_t kVocabularyBytesMax = size_t{256} << 20;  // of all tokens together
 inline constexpr size_t kTokenBytesMax = 65535;
 inline constexpr size_t kControlNameBytesMax =
