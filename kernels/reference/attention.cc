@@ -56,53 +56,49 @@ void StoreHead(std::byte* area, const KvLayerView& kv, int64_t offset, const flo
   }
 }
 
-// One query head over its context: out [D].
-class HeadAttention {
- public:
-  HeadAttention(const KvLayerView& kv, const int32_t* block_table, int64_t kv_head)
-      : kv_(kv), block_table_(block_table), kv_head_(kv_head) {}
-
-  void Run(const float* q, int64_t context, double scale, float* out) {
-    scores_.resize(static_cast<size_t>(context));
-    double largest = -std::numeric_limits<double>::infinity();
-    for (int64_t p = 0; p < context; ++p) {
-      double score = 0.0;
-      for (int64_t d = 0; d < kv_.head_dim; ++d) score += q[d] * double{Key(p, d)};
-      score *= scale;
-      scores_[static_cast<size_t>(p)] = score;
-      largest = std::max(largest, score);
-    }
-    double total = 0.0;
-    for (double& score : scores_) {  // a NaN or +infinity among the scores makes the total NaN
-      score = std::exp(score - largest);
-      total += score;
-    }
-    for (int64_t d = 0; d < kv_.head_dim; ++d) {
-      double sum = 0.0;
-      for (int64_t p = 0; p < context; ++p) {
-        sum += scores_[static_cast<size_t>(p)] * double{Value(p, d)};
-      }
-      out[d] = static_cast<float>(sum / total);
-    }
-  }
-
- private:
-  int64_t Block(int64_t position) const { return block_table_[position / kv_.block_size]; }
-  int64_t Index(int64_t position, int64_t d) const {
-    return position % kv_.block_size * kv_.head_dim + d;
-  }
-  float Key(int64_t position, int64_t d) const {
-    return LoadElement(kv_.KeyArea(Block(position), kv_head_), kv_.dtype, Index(position, d));
-  }
-  float Value(int64_t position, int64_t d) const {
-    return LoadElement(kv_.ValueArea(Block(position), kv_head_), kv_.dtype, Index(position, d));
-  }
-
-  const KvLayerView& kv_;
-  const int32_t* block_table_;
-  const int64_t kv_head_;
-  std::vector<double> scores_;
+// Keys and values [context, D] of one kv head of one sequence, gathered from its blocks.
+struct Context {
+  std::vector<float> keys, values;
 };
+
+Context Gather(const KvLayerView& kv, const int32_t* block_table, int64_t kv_head,
+               int64_t context) {
+  Context result;
+  for (int64_t p = 0; p < context; ++p) {
+    const int64_t block = block_table[p / kv.block_size];
+    SLUICE_CHECK(block >= 0 && block < kv.blocks) << "block " << block << " of " << kv.blocks;
+    const int64_t first = p % kv.block_size * kv.head_dim;
+    for (int64_t d = 0; d < kv.head_dim; ++d) {
+      result.keys.push_back(LoadElement(kv.KeyArea(block, kv_head), kv.dtype, first + d));
+      result.values.push_back(LoadElement(kv.ValueArea(block, kv_head), kv.dtype, first + d));
+    }
+  }
+  return result;
+}
+
+// One query row of one head over the first `length` positions. q and out are [D].
+void Attend(std::span<const float> q, const Context& context, int64_t length, double scale,
+            float* out) {
+  const size_t dim = q.size();
+  std::vector<double> weights(static_cast<size_t>(length));
+  double largest = -std::numeric_limits<double>::infinity();
+  for (size_t p = 0; p < weights.size(); ++p) {
+    const float* key = context.keys.data() + p * dim;
+    double score = 0.0;
+    for (size_t d = 0; d < dim; ++d) score += double{q[d]} * key[d];
+    weights[p] = score * scale;
+    largest = std::max(largest, weights[p]);
+  }
+  std::vector<double> sums(dim, 0.0);
+  double total = 0.0;  // NaN if there is a NaN or +infinity among the scores
+  for (size_t p = 0; p < weights.size(); ++p) {
+    const float* value = context.values.data() + p * dim;
+    const double weight = std::exp(weights[p] - largest);
+    total += weight;
+    for (size_t d = 0; d < dim; ++d) sums[d] += weight * value[d];
+  }
+  for (size_t d = 0; d < dim; ++d) out[d] = static_cast<float>(sums[d] / total);
+}
 
 }  // namespace
 
@@ -133,17 +129,27 @@ void ReferenceOps::DoRopeAndWriteKv(TensorView q, const KvLayerView& kv, ConstTe
 void ReferenceOps::DoPagedAttention(ActivationView out, ConstTensorView q, const KvLayerView& kv,
                                     const AttentionLayout& layout, float scale) {
   const int64_t heads = q.dim(1), group = heads / kv.kv_heads;
-  std::vector<float> result(static_cast<size_t>(q.cols()));
+  const auto head_dim = static_cast<size_t>(kv.head_dim);
+  std::vector<float> result(static_cast<size_t>(layout.query_max * q.cols()));
   for (int64_t b = 0; b < layout.sequences; ++b) {
-    const int32_t* block_table = layout.block_table + b * layout.blocks_max;
-    for (int64_t t = layout.query_begin[b]; t < layout.query_begin[b + 1]; ++t) {
-      const int64_t context = int64_t{layout.positions[t]} + 1;
-      SLUICE_CHECK_LE(context, layout.context_max);
-      for (int64_t h = 0; h < heads; ++h) {
-        HeadAttention attention(kv, block_table, h / group);
-        attention.Run(Row(q, t) + h * kv.head_dim, context, scale, result.data() + h * kv.head_dim);
+    const int64_t first = layout.query_begin[b], end = layout.query_begin[b + 1];
+    if (first == end) continue;
+    SLUICE_CHECK_LE(end - first, layout.query_max);
+    SLUICE_CHECK_LT(layout.positions[end - 1], layout.context_max);
+    for (int64_t g = 0; g < kv.kv_heads; ++g) {
+      const Context context = Gather(kv, layout.block_table + b * layout.blocks_max, g,
+                                     int64_t{layout.positions[end - 1]} + 1);
+      for (int64_t t = first; t < end; ++t) {
+        for (int64_t h = g * group; h < (g + 1) * group; ++h) {
+          const std::span<const float> query(Row(q, t) + h * kv.head_dim, head_dim);
+          Attend(query, context, int64_t{layout.positions[t]} + 1, scale,
+                 result.data() + (t - first) * q.cols() + h * kv.head_dim);
+        }
       }
-      WriteActivationRow(out, t, result);
+    }
+    for (int64_t t = first; t < end; ++t) {
+      const float* row = result.data() + (t - first) * q.cols();
+      WriteActivationRow(out, t, {row, static_cast<size_t>(q.cols())});
     }
   }
 }

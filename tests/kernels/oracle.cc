@@ -34,6 +34,17 @@ std::vector<double> Q8Values(std::span<const float> x) {
   return result;
 }
 
+std::vector<double> Q8Steps(std::span<const float> x) {
+  std::vector<double> steps;
+  for (size_t begin = 0; begin < x.size(); begin += 32) {
+    const auto block = x.subspan(begin, std::min<size_t>(32, x.size() - begin));
+    double largest = 0.0;
+    for (const float value : block) largest = std::fmax(largest, std::fabs(value));
+    steps.insert(steps.end(), block.size(), largest / 127.0);
+  }
+  return steps;
+}
+
 std::vector<double> ActivationValues(ActivationFormat format, std::span<const float> x) {
   if (format == ActivationFormat::kQ8) return Q8Values(x);
   return {x.begin(), x.end()};
