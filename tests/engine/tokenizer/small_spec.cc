@@ -1,5 +1,6 @@
 #include "tests/engine/tokenizer/small_spec.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "engine/tokenizer/byte_alphabet.h"
@@ -21,7 +22,10 @@ SmallSpec::SmallSpec(std::string pre) {
 }
 
 int32_t SmallSpec::AddWord(std::string_view bytes) {
-  spec.tokens.push_back(Symbols(bytes));
+  const std::string token = Symbols(bytes);
+  const auto known = std::find(spec.tokens.begin(), spec.tokens.end(), token);
+  if (known != spec.tokens.end()) return static_cast<int32_t>(known - spec.tokens.begin());
+  spec.tokens.push_back(token);
   spec.types.push_back(TokenType::kNormal);
   return static_cast<int32_t>(spec.tokens.size()) - 1;
 }

@@ -18,7 +18,8 @@ class SmallSpec {
  public:
   explicit SmallSpec(std::string pre = "gpt-2");
 
-  int32_t AddWord(std::string_view bytes);  // an ordinary token that no merge makes
+  // An ordinary token that no merge makes; if it is there already, its id.
+  int32_t AddWord(std::string_view bytes);
   // The token left + right, and the merge that makes it, after all earlier ones. Both must be
   // tokens.
   int32_t AddMerge(std::string_view left, std::string_view right);
