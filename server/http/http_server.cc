@@ -1,0 +1,129 @@
+#include "server/http/http_server.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/base/log.h"
+#include "server/http/connection.h"
+
+namespace sluice::server {
+namespace {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+using tcp = net::ip::tcp;
+
+// Connections over the limit that are told so; beyond them the socket is simply closed.
+constexpr int kToldOfRefusal = 64;
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(const HttpServerOptions& options, const Router* router, ConnectionSet::OnRequest on_request)
+      : set(options.limits, router, std::move(on_request)), work(net::make_work_guard(io)) {}
+
+  error_code Open(const tcp::endpoint& endpoint) {
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
+    if (!error) port = acceptor.local_endpoint(error).port();
+    return error;
+  }
+
+  void Accept() {
+    acceptor.async_accept(net::make_strand(io), [this](error_code error, tcp::socket socket) {
+      if (error == net::error::operation_aborted || !acceptor.is_open()) return;
+      if (error) {
+        // Out of descriptors, most likely: let some connections end first.
+        SLUICE_LOG(kWarning) << "accept: " << error.message();
+        retry.expires_after(std::chrono::milliseconds(100));
+        retry.async_wait([this](error_code cancelled) {
+          if (!cancelled) Accept();
+        });
+        return;
+      }
+      Serve(std::move(socket));
+      Accept();
+    });
+  }
+
+  void Serve(tcp::socket socket) {
+    const int over = set.size() - set.limits().connections;
+    if (over >= kToldOfRefusal) return;
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.non_blocking(true, ignored);
+    std::make_shared<Connection>(std::move(socket), &set, over >= 0)->Start();
+  }
+
+  void CloseAcceptor() {
+    std::promise<void> closed;
+    net::post(accept_strand, [&] {
+      error_code ignored;
+      acceptor.close(ignored);
+      retry.cancel();
+      closed.set_value();
+    });
+    closed.get_future().wait();
+  }
+
+  ConnectionSet set;
+  net::io_context io;
+  net::executor_work_guard<net::io_context::executor_type> work;
+  net::strand<net::io_context::executor_type> accept_strand{net::make_strand(io)};
+  tcp::acceptor acceptor{accept_strand};
+  net::steady_timer retry{accept_strand};
+  std::vector<std::thread> threads;
+  uint16_t port = 0;
+  bool stopped = false;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpServer::~HttpServer() { Stop(std::chrono::milliseconds(0)); }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(
+    const HttpServerOptions& options, const Router* router, ConnectionSet::OnRequest on_request) {
+  auto impl = std::make_unique<Impl>(options, router, std::move(on_request));
+  const std::string where = options.host + ":" + std::to_string(options.port);
+  error_code error;
+  tcp::resolver resolver(impl->io);
+  const auto found = resolver.resolve(options.host, std::to_string(options.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service,
+                                      error);
+  if (error || found.empty()) {
+    return engine::Unavailable("cannot listen on " + where + ": " + error.message());
+  }
+  if (const error_code failed = impl->Open(found.begin()->endpoint())) {
+    return engine::Unavailable("cannot listen on " + where + ": " + failed.message());
+  }
+  net::post(impl->accept_strand, [raw = impl.get()] { raw->Accept(); });
+  for (int i = 0; i < options.io_threads; ++i) {
+    impl->threads.emplace_back([raw = impl.get()] { raw->io.run(); });
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+uint16_t HttpServer::port() const { return impl_->port; }
+int HttpServer::connections() const { return impl_->set.size(); }
+
+void HttpServer::Stop(std::chrono::milliseconds patience) {
+  if (std::exchange(impl_->stopped, true)) return;
+  impl_->CloseAcceptor();
+  impl_->set.CloseAll(patience);
+  impl_->work.reset();
+  impl_->io.stop();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,139 @@
+#include "server/http/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cctype>
+#include <utility>
+
+namespace sluice::server {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+std::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+// "http://host/path?x" (RFC 9112, 3.2.2) to "/path?x"; other forms stay as they are.
+std::string_view OriginForm(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const size_t slash = target.find('/', scheme.size());
+    return slash == std::string_view::npos ? std::string_view("/") : target.substr(slash);
+  }
+  return target;
+}
+
+}  // namespace
+
+struct RequestParser::Impl {
+  http::request_parser<http::string_body> parser;
+};
+
+RequestParser::RequestParser(const HttpLimits& limits)
+    : limits_(limits), impl_(std::make_unique<Impl>()) {
+  impl_->parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+  impl_->parser.body_limit(limits.body_bytes);
+}
+
+RequestParser::~RequestParser() = default;
+
+bool RequestParser::header_done() const { return head_taken_; }
+bool RequestParser::done() const { return !failed() && head_taken_ && impl_->parser.is_done(); }
+
+void RequestParser::Fail(int status, std::string message) {
+  error_status_ = status;
+  error_message_ = std::move(message);
+}
+
+size_t RequestParser::Put(std::string_view bytes) {
+  size_t used = 0;
+  // Beast takes the body only when asked to be eager; until the headers were seen it is not, so
+  // that a refusal can come before the body does.
+  while (!failed() && !impl_->parser.is_done() && used < bytes.size()) {
+    boost::system::error_code error;
+    const size_t n = impl_->parser.put(
+        boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
+    used += n;
+    if (error == http::error::need_more) break;
+    if (error == http::error::body_limit) {
+      Fail(413, "the body is larger than the limit of " + std::to_string(limits_.body_bytes) +
+                    " bytes");
+    } else if (error == http::error::header_limit) {
+      Fail(431, "the headers are larger than the limit of " +
+                    std::to_string(limits_.header_bytes) + " bytes");
+    } else if (error == http::error::bad_version) {
+      Fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    } else if (error) {
+      Fail(400, "malformed HTTP: " + error.message());
+    }
+    if (!failed() && !head_taken_ && impl_->parser.is_header_done()) {
+      OnHeader();
+      impl_->parser.eager(true);
+      break;
+    }
+    if (n == 0) break;
+  }
+  return used;
+}
+
+void RequestParser::OnHeader() {
+  head_taken_ = true;
+  const auto& message = impl_->parser.get();
+  head_.method = std::string(View(message.method_string()));
+  const std::string_view target = OriginForm(View(message.target()));
+  const size_t mark = target.find('?');
+  head_.path = std::string(target.substr(0, mark));
+  if (mark != std::string_view::npos) head_.query = std::string(target.substr(mark + 1));
+  head_.http11 = message.version() >= 11;
+  head_.keep_alive = impl_->parser.keep_alive();
+  int hosts = 0;
+  for (const auto& field : message) {
+    head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
+    hosts += head_.headers.back().first == "host";
+  }
+  const std::string coding = Lower(head_.Header("transfer-encoding"));
+  if (!coding.empty() && (coding != "chunked" || !impl_->parser.chunked())) {
+    return Fail(501, "Transfer-Encoding: only chunked is understood");
+  }
+  if (!coding.empty() && !head_.Header("content-length").empty()) {
+    return Fail(400, "Transfer-Encoding and Content-Length may not come together");
+  }
+  if (!coding.empty() && !head_.http11) {
+    return Fail(400, "Transfer-Encoding does not belong to HTTP/1.0");
+  }
+  if (hosts > 1 || (head_.http11 && hosts == 0)) {
+    return Fail(400, "an HTTP/1.1 request has exactly one Host header");
+  }
+  const std::string encoding = Lower(head_.Header("content-encoding"));
+  if (!encoding.empty() && encoding != "identity") {
+    return Fail(415, "Content-Encoding: " + encoding + " is not understood; send the body plain");
+  }
+  const std::string expect = Lower(head_.Header("expect"));
+  if (!expect.empty() && expect != "100-continue") {
+    return Fail(417, "Expect: only 100-continue is understood");
+  }
+  if (const auto length = impl_->parser.content_length();
+      length && *length > limits_.body_bytes) {
+    Fail(413, "the body of " + std::to_string(*length) + " bytes is larger than the limit of " +
+                  std::to_string(limits_.body_bytes));
+  }
+}
+
+bool RequestParser::expects_continue() const {
+  return head_taken_ && head_.http11 && !head_.Header("expect").empty() &&
+         !impl_->parser.is_done();
+}
+
+HttpRequest RequestParser::Release() {
+  head_.body = std::move(impl_->parser.get().body());
+  return std::move(head_);
+}
+
+}  // namespace sluice::server

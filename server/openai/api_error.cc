@@ -1,0 +1,100 @@
+#include "server/openai/api_error.h"
+
+#include "server/http/json_text.h"
+
+namespace sluice::server::openai {
+namespace {
+
+// "stop[2]" of "stop[2]: must not be empty".
+std::string LeadingField(std::string_view message) {
+  const size_t colon = message.find(": ");
+  if (colon == std::string_view::npos || colon == 0) return {};
+  const std::string_view field = message.substr(0, colon);
+  for (const char c : field) {
+    const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+                      c == '[' || c == ']';
+    if (!word) return {};
+  }
+  return std::string(field);
+}
+
+}  // namespace
+
+std::string_view ApiError::type() const {
+  if (status == 429) return "rate_limit_error";
+  if (status == 404) return "not_found_error";
+  if (status == 503) return "unavailable_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+std::string ErrorJson(const ApiError& error) {
+  std::string out = "{\"error\":{\"message\":";
+  AppendJsonString(out, error.message);
+  out += ",\"type\":";
+  AppendJsonString(out, error.type());
+  out += ",\"param\":";
+  if (error.param.empty()) {
+    out += "null";
+  } else {
+    AppendJsonString(out, error.param);
+  }
+  out += ",\"code\":";
+  if (error.code.empty()) {
+    out += "null";
+  } else {
+    AppendJsonString(out, error.code);
+  }
+  out += "}}";
+  return out;
+}
+
+HttpResponse ErrorResponse(const ApiError& error) {
+  HttpResponse response;
+  response.status = error.status;
+  response.body = ErrorJson(error);
+  if (error.retry_after_seconds > 0) {
+    response.headers.emplace_back("Retry-After", std::to_string(error.retry_after_seconds));
+  }
+  return response;
+}
+
+ApiError FromStatus(const absl::Status& status, int retry_after_seconds) {
+  ApiError error;
+  error.message = engine::Message(status);
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      error.status = 400;
+      error.param = LeadingField(error.message);
+      error.code = "invalid_value";
+      break;
+    case absl::StatusCode::kNotFound:
+      error.status = 404;
+      break;
+    case absl::StatusCode::kResourceExhausted:
+      error.status = 429;
+      error.code = "queue_full";
+      error.retry_after_seconds = retry_after_seconds;
+      break;
+    case absl::StatusCode::kUnavailable:
+      error.status = 503;
+      error.code = "unavailable";
+      error.retry_after_seconds = retry_after_seconds;
+      break;
+    case absl::StatusCode::kUnimplemented:
+      error.status = 501;
+      break;
+    default:
+      error.status = 500;
+      error.code = "internal_error";
+  }
+  return error;
+}
+
+std::string Clip(std::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return std::string(text);
+  while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0) == 0x80) --bytes_max;
+  return std::string(text.substr(0, bytes_max)) + "...";
+}
+
+}  // namespace sluice::server::openai
