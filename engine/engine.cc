@@ -1,0 +1,185 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/check.h"
+#include "engine/drain_rate.h"
+#include "engine/engine_loop.h"
+#include "engine/output_loop.h"
+#include "engine/request_validation.h"
+
+namespace sluice::engine {
+namespace {
+
+// How long Drain waits, after its grace, for the cancelled answers' final chunks: about a step.
+constexpr std::chrono::seconds kCancelWait{5};
+
+EngineOptions Bounded(EngineOptions options, const ExecutorLimits& limits) {
+  options.step_tokens = std::min(options.step_tokens, limits.step_tokens);
+  options.running_max = std::min({options.running_max, limits.slots, options.step_tokens});
+  options.waiting_max = std::clamp(options.waiting_max, 0, 1 << 20);
+  return options;
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  // A request that has answers not yet closed; requests of one id are cancelled together.
+  struct Live {
+    std::vector<uint64_t> sequences;
+    bool cancelled = false;
+  };
+
+  Impl(Parts parts_in, EngineOptions options_in);
+
+  EngineLoop::Options LoopOptions() const;
+  absl::Status Reserve(const std::shared_ptr<const GenerateRequest>& request,
+                       std::vector<uint64_t>* ids);
+  void OnClosed(uint64_t id, const GenerateRequest& request);
+  void Refuse(const char* why);
+  bool WaitUntilEmpty(std::chrono::milliseconds time);
+
+  Parts parts;
+  const ExecutorLimits limits;
+  const EngineOptions options;
+  // Answers that are not closed: those that run, wait, or have chunks to deliver.
+  const int32_t open_max;
+  DrainRate drain_rate;
+
+  // Order of locks: mu, then those inside the loops. No callback holds one when it takes mu.
+  std::mutex mu;
+  std::condition_variable empty;
+  const char* refusing = nullptr;  // why nothing is accepted any more
+  int32_t open = 0;
+  uint64_t last_id = 0;
+  std::unordered_map<std::string, Live> live;
+
+  // Made last, destroyed first: their threads use what is above.
+  std::unique_ptr<OutputLoop> output;
+  std::unique_ptr<EngineLoop> loop;
+};
+
+Engine::Impl::Impl(Parts parts_in, EngineOptions options_in)
+    : parts(std::move(parts_in)),
+      limits(parts.executor->limits()),
+      options(Bounded(options_in, limits)),
+      open_max(options.running_max + options.waiting_max) {
+  OutputLoop::Parts output_parts;
+  output_parts.tokenizer = parts.tokenizer;
+  output_parts.observer = parts.observer;
+  output_parts.on_stop_string = [this](uint64_t id) { loop->Finish(id, FinishReason::kStop); };
+  output_parts.on_closed = [this](uint64_t id, const GenerateRequest& request) {
+    OnClosed(id, request);
+  };
+  output = std::make_unique<OutputLoop>(std::move(output_parts));
+
+  EngineLoop::Parts loop_parts;
+  loop_parts.executor = parts.executor.get();
+  loop_parts.output = output.get();
+  loop_parts.refuse_all = [this] { Refuse("the engine has failed"); };
+  loop_parts.on_fatal = parts.on_fatal;
+  loop = std::make_unique<EngineLoop>(std::move(loop_parts), LoopOptions());
+}
+
+EngineLoop::Options Engine::Impl::LoopOptions() const {
+  EngineLoop::Options loop_options;
+  loop_options.scheduler.running_max = options.running_max;
+  loop_options.scheduler.step_tokens = options.step_tokens;
+  loop_options.scheduler.end_ids = parts.tokenizer->spec().end_ids;
+  return loop_options;
+}
+
+// Takes places for all answers of the request, or none. Under mu.
+absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>& request,
+                                   std::vector<uint64_t>* ids) {
+  if (refusing != nullptr) return Unavailable(refusing);
+  if (open + request->n > open_max) {
+    drain_rate.OnRefused(request->n, Clock::now());
+    return ResourceExhausted(absl::StrCat("too many requests: ", open,
+                                          " answers run or wait, at most ", open_max, " may"));
+  }
+  open += request->n;
+  for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
+  Live& entry = live[request->id];
+  entry.cancelled = false;
+  entry.sequences.insert(entry.sequences.end(), ids->begin(), ids->end());
+  return absl::OkStatus();
+}
+
+void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request) {
+  drain_rate.OnEnded(1, Clock::now());
+  std::lock_guard lock(mu);
+  const auto it = live.find(request.id);
+  std::erase(it->second.sequences, id);
+  if (it->second.sequences.empty()) live.erase(it);
+  if (--open == 0) empty.notify_all();
+}
+
+void Engine::Impl::Refuse(const char* why) {
+  std::lock_guard lock(mu);
+  if (refusing == nullptr) refusing = why;
+}
+
+bool Engine::Impl::WaitUntilEmpty(std::chrono::milliseconds time) {
+  std::unique_lock lock(mu);
+  return empty.wait_for(lock, time, [this] { return open == 0; });
+}
+
+Engine::Engine(Parts parts, EngineOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
+
+Engine::~Engine() {
+  impl_->Refuse("the engine is shutting down");
+  // Each joins its thread and stays a valid object, since the other's thread may still call it.
+  impl_->loop->Stop();
+  impl_->output->Stop();
+}
+
+absl::Status Engine::Submit(std::shared_ptr<const GenerateRequest> request,
+                            std::shared_ptr<OutputSink> sink) {
+  SLUICE_RETURN_IF_ERROR(
+      ValidateRequest(*request, {impl_->limits.vocabulary, impl_->loop->context_tokens()}));
+  // One lock from taking the places to handing over, so that a Cancel or a Drain comes before or
+  // after all of it.
+  std::lock_guard lock(impl_->mu);
+  std::vector<uint64_t> ids;
+  SLUICE_RETURN_IF_ERROR(impl_->Reserve(request, &ids));
+  for (int32_t choice = 0; choice < request->n; ++choice) {
+    const uint64_t id = ids[static_cast<size_t>(choice)];
+    impl_->output->Open(id, request, choice, sink);
+    ENGINE_CHECK(impl_->loop->Add(id, request, choice)) << "the places bound the inbox";
+  }
+  return absl::OkStatus();
+}
+
+void Engine::Cancel(const std::string& request_id) {
+  std::lock_guard lock(impl_->mu);
+  const auto it = impl_->live.find(request_id);
+  if (it == impl_->live.end() || it->second.cancelled) return;
+  it->second.cancelled = true;
+  for (const uint64_t id : it->second.sequences) impl_->loop->Finish(id, FinishReason::kCancelled);
+}
+
+EngineStats Engine::stats() const { return impl_->loop->stats(); }
+
+int Engine::RetryAfterSeconds() const { return impl_->drain_rate.RetryAfterSeconds(Clock::now()); }
+
+bool Engine::Drain(std::chrono::milliseconds grace) {
+  impl_->Refuse("the engine is draining");
+  if (impl_->WaitUntilEmpty(grace)) return true;
+  impl_->loop->FinishAll(FinishReason::kCancelled);
+  impl_->WaitUntilEmpty(kCancelWait);
+  return false;
+}
+
+const Tokenizer& Engine::tokenizer() const { return *impl_->parts.tokenizer; }
+
+int32_t Engine::context_tokens() const { return impl_->loop->context_tokens(); }
+
+}  // namespace sluice::engine

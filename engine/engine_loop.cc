@@ -1,0 +1,117 @@
+#include "engine/engine_loop.h"
+
+#include <pthread.h>
+
+#include <string>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/log.h"
+
+namespace sluice::engine {
+
+EngineLoop::EngineLoop(Parts parts, Options options)
+    : parts_(std::move(parts)),
+      depth_(options.depth),
+      scheduler_(parts_.executor->limits(), std::move(options.scheduler)),
+      context_tokens_(scheduler_.context_tokens()) {
+  published_.Publish(scheduler_.stats());
+  thread_ = std::thread([this] { Run(); });
+}
+
+void EngineLoop::Stop() {
+  inbox_.Close();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool EngineLoop::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request, int32_t choice) {
+  Message message;
+  message.kind = Message::Kind::kAdd;
+  message.id = id;
+  message.request = std::move(request);
+  message.choice = choice;
+  return inbox_.Push(std::move(message));
+}
+
+// Ends come at most twice for a sequence (its caller, a stop string), so sequences bound them.
+void EngineLoop::Finish(uint64_t id, FinishReason reason) {
+  Message message;
+  message.kind = Message::Kind::kFinish;
+  message.id = id;
+  message.reason = reason;
+  inbox_.Push(std::move(message));
+}
+
+void EngineLoop::FinishAll(FinishReason reason) {
+  Message message;
+  message.kind = Message::Kind::kFinishAll;
+  message.reason = reason;
+  inbox_.Push(std::move(message));
+}
+
+void EngineLoop::Run() {
+  pthread_setname_np(pthread_self(), "engine");
+  for (;;) {
+    const bool idle = !scheduler_.has_sequences() && scheduler_.steps_in_flight() == 0;
+    if (!TakeMessages(idle)) break;
+    if (const absl::Status status = Step(); !status.ok()) return Fail(status);
+    Publish();
+    parts_.output->Post(&events_);
+  }
+  scheduler_.FinishAll(FinishReason::kCancelled, nullptr, Clock::now(), &events_);
+  Publish();
+  parts_.output->Post(&events_);
+}
+
+bool EngineLoop::TakeMessages(bool wait) {
+  const bool open = inbox_.Drain(&messages_, wait);
+  for (Message& message : messages_) {
+    switch (message.kind) {
+      case Message::Kind::kAdd:
+        scheduler_.Add(message.id, std::move(message.request), message.choice);
+        break;
+      case Message::Kind::kFinish:
+        scheduler_.Finish(message.id, message.reason, Clock::now(), &events_);
+        break;
+      case Message::Kind::kFinishAll:
+        scheduler_.FinishAll(message.reason, nullptr, Clock::now(), &events_);
+        break;
+    }
+  }
+  return open;
+}
+
+absl::Status EngineLoop::Step() {
+  while (scheduler_.steps_in_flight() < depth_) {
+    StepPlan plan = scheduler_.Plan(Clock::now());
+    if (plan.empty()) break;
+    parts_.executor->Submit(std::move(plan));
+  }
+  if (scheduler_.steps_in_flight() == 0) {
+    ENGINE_CHECK(!scheduler_.has_sequences()) << "sequences wait, but for nothing";
+    return absl::OkStatus();
+  }
+  Publish();  // what is waiting or has ended must not wait for the step to be seen
+  parts_.output->Post(&events_);
+  absl::StatusOr<StepResult> result = parts_.executor->Collect();
+  if (!result.ok()) return result.status();
+  return scheduler_.Commit(*result, Clock::now(), &events_);
+}
+
+void EngineLoop::Publish() { published_.Publish(scheduler_.stats()); }
+
+void EngineLoop::Fail(const absl::Status& status) {
+  SLUICE_LOG(kError) << "the executor failed: " << sluice::engine::Message(status);
+  parts_.refuse_all();
+  inbox_.Close();
+  TakeMessages(false);
+  const auto error =
+      std::make_shared<const std::string>("the engine failed: " + sluice::engine::Message(status));
+  scheduler_.FinishAll(FinishReason::kError, error, Clock::now(), &events_);
+  Publish();
+  parts_.output->Post(&events_);
+  parts_.output->WaitUntilHandled();
+  if (parts_.on_fatal) parts_.on_fatal(status);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/base/inbox.h"
+#include "engine/base/snapshot.h"
+#include "engine/output_loop.h"
+#include "engine/plan/step_executor.h"
+#include "engine/scheduler/scheduler.h"
+
+namespace sluice::engine {
+
+// Owns the engine thread, and with it the scheduler: takes messages in, plans, has plans run,
+// commits results, and posts what happened to the output loop. It blocks in two places: on the
+// inbox when there is nothing to do, and on the executor.
+class EngineLoop {
+ public:
+  struct Parts {
+    StepExecutor* executor = nullptr;  // outlives the loop
+    OutputLoop* output = nullptr;      // outlives the loop
+    // On the engine thread, when the executor has failed: no Add may follow its return. After it
+    // all sequences end with kError.
+    std::function<void()> refuse_all;
+    // On the engine thread, once, when all those ends have reached their sinks.
+    std::function<void(const absl::Status&)> on_fatal;
+  };
+  struct Options {
+    Scheduler::Options scheduler;
+    int32_t depth = 1;  // steps in flight at once
+  };
+  EngineLoop(Parts parts, Options options);
+  ~EngineLoop() { Stop(); }
+
+  // Ends all sequences with kCancelled and joins the thread. Once; what is called later does
+  // nothing.
+  void Stop();
+
+  // From any thread, none of which ever waits. The caller bounds how many sequences are in here at
+  // once, and with them the inbox. Every sequence added ends with one event. False when the loop
+  // has stopped.
+  bool Add(uint64_t id, std::shared_ptr<const GenerateRequest> request, int32_t choice);
+  // Ids that are unknown or have ended are ignored.
+  void Finish(uint64_t id, FinishReason reason);
+  void FinishAll(FinishReason reason);
+
+  EngineStats stats() const { return published_.Read(); }
+  int32_t context_tokens() const { return context_tokens_; }
+
+ private:
+  struct Message {
+    enum class Kind : uint8_t { kAdd, kFinish, kFinishAll };
+    Kind kind = Kind::kAdd;
+    FinishReason reason = FinishReason::kNone;
+    int32_t choice = 0;
+    uint64_t id = 0;
+    std::shared_ptr<const GenerateRequest> request;
+  };
+
+  void Run();
+  bool TakeMessages(bool wait);
+  absl::Status Step();
+  void Publish();
+  void Fail(const absl::Status& status);
+
+  const Parts parts_;
+  const int32_t depth_;
+  Inbox<Message> inbox_;
+  Snapshot<EngineStats> published_;
+
+  // The engine thread's from here on.
+  Scheduler scheduler_;
+  std::vector<Message> messages_;
+  std::vector<SequenceEvent> events_;
+
+  const int32_t context_tokens_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/kv/kv_manager.h"
+#include "engine/plan/step_plan.h"
+#include "engine/sequence.h"
+#include "engine/stats.h"
+
+namespace sluice::engine {
+
+// Decides what each step computes. Values in, values out: no thread, no clock, no tensor; all calls
+// on the engine thread (or one test's).
+//
+// Plan and Commit may be called in any interleaving in which steps are committed in the order in
+// which they were planned: up to any number of steps may be in flight.
+//
+// One rule: a step has a budget of tokens, and spends it on letting computed tokens catch up with
+// known ones. Running sequences come first, those with one token to compute (decode) before those
+// with more (prefill, cut to the budget), then waiting ones in the order of their arrival, of which
+// preempted ones are the oldest. A sequence is admitted when all its known tokens fit the free
+// blocks, with a block to spare for each running one; it then gets those blocks at once. When a
+// running sequence finds no block, the one that arrived last is preempted: it gives back its blocks
+// and computes its tokens anew when there is room. The oldest is never preempted while another
+// runs, and alone it always fits, so all get on.
+class Scheduler {
+ public:
+  struct Options {
+    int32_t running_max = 64;      // sequences with a slot
+    int32_t step_tokens = 256;     // token budget of a step
+    std::vector<int32_t> end_ids;  // tokens that end an answer, unless it ignores them
+  };
+  // The options are bounded by the limits; a step's budget bounds the running sequences, too, so
+  // that each can decode in every step.
+  Scheduler(const ExecutorLimits& limits, Options options);
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // A new sequence at the end of the queue. `id` is not in use; the request is valid for
+  // context_tokens().
+  void Add(uint64_t id, std::shared_ptr<const GenerateRequest> request, int32_t choice);
+  // Ends a sequence at whatever point it is, and tells so by an event. Ids that have ended already
+  // are ignored.
+  void Finish(uint64_t id, FinishReason reason, Clock::time_point now,
+              std::vector<SequenceEvent>* events);
+  // Ends all sequences; `error` goes with kError.
+  void FinishAll(FinishReason reason, std::shared_ptr<const std::string> error,
+                 Clock::time_point now, std::vector<SequenceEvent>* events);
+
+  // The next step. Empty when there is nothing to compute before a step in flight is committed or a
+  // sequence is added; an empty plan needs no Commit.
+  StepPlan Plan(Clock::time_point now);
+  // Takes in the result of the oldest step in flight and appends what became of its sequences.
+  // Internal, with nothing changed, when the result does not belong to that step.
+  absl::Status Commit(const StepResult& result, Clock::time_point now,
+                      std::vector<SequenceEvent>* events);
+
+  bool has_sequences() const { return !running_.empty() || !waiting_.empty(); }
+  int32_t steps_in_flight() const { return static_cast<int32_t>(in_flight_.size()); }
+  int32_t context_tokens() const { return context_tokens_; }
+  EngineStats stats() const;
+
+  // Internal, saying what, unless everything that always holds does. For tests: linear in blocks
+  // and sequences.
+  absl::Status CheckIntegrity() const;
+
+ private:
+  struct PlannedSlice {
+    Sequence* sequence;
+    int32_t first;
+    int32_t count;
+    bool sampled;
+  };
+  struct InFlightStep {
+    uint64_t step = 0;
+    std::vector<PlannedSlice> slices;  // as in the plan
+  };
+  struct Draft {
+    StepPlan plan;
+    InFlightStep record;
+    int32_t budget = 0;
+    Clock::time_point now;
+    bool blocks_short = false;  // a running sequence found no block: nobody is admitted
+  };
+
+  void PlanDecodes(Draft* draft);
+  void PlanPrefills(Draft* draft);
+  void AdmitWaiting(Draft* draft);
+  bool CanAdmit(const Sequence& sequence) const;
+  void Admit(Draft* draft);
+  void AddSlice(Sequence* sequence, int32_t count, Draft* draft);
+  void AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft);
+  bool GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft);
+  void PreemptLast();
+
+  void CommitSlice(const PlannedSlice& slice, const SliceResult* result, Clock::time_point now,
+                   std::vector<SequenceEvent>* events);
+  void TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
+                 std::vector<SequenceEvent>* events);
+  void CountComputed(const PlannedSlice& slice);
+  void End(Sequence* sequence);
+  void ReleaseSeat(Sequence* sequence);
+  void Sweep();
+
+  absl::Status CheckQueues() const;
+  absl::Status CheckSeats() const;
+
+  const ExecutorLimits limits_;
+  const Options options_;
+  const int32_t context_tokens_;
+  const int32_t running_max_;
+  const int32_t step_tokens_;
+  KvManager kv_;
+
+  std::unordered_map<uint64_t, std::unique_ptr<Sequence>> sequences_;
+  std::vector<Sequence*> running_;  // by order
+  std::deque<Sequence*> waiting_;   // by order; all later than the running ones
+  std::vector<int32_t> free_slots_;
+  std::vector<int32_t> releases_;  // slots to be named in the next plan
+  // Ended since the last Sweep, which takes them out of the queues all at once.
+  std::vector<Sequence*> ended_;
+  bool running_changed_ = false;
+  bool waiting_changed_ = false;
+  // Blocks of sequences that no longer run but have steps in flight: they will be free soon.
+  int32_t draining_blocks_ = 0;
+
+  std::deque<InFlightStep> in_flight_;
+  std::vector<std::vector<PlannedSlice>> spare_slices_;  // buffers of committed steps
+  uint64_t last_step_ = 0;
+  uint64_t last_order_ = 0;
+  EngineStats counters_;
+};
+
+}  // namespace sluice::engine
