@@ -29,7 +29,7 @@ Device::~Device() {
 }
 
 std::byte* Device::Allocate(size_t bytes) {
-  std::byte* data = backend_->Allocate(bytes);
+  std::byte* data = backend_->Allocate(bytes == 0 ? 1 : bytes);
   SLUICE_CHECK(data != nullptr) << bytes << " bytes";
   allocations_.push_back(data);
   return data;
