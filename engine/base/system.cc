@@ -38,8 +38,18 @@ void ForEachLine(std::string_view text, const Visit& visit) {
   }
 }
 
-// Reads `file` in the group `path` below `mount` and in each of its ancestors. In a container the
-// path may be the host's, of which only the root is mounted: it is among the ancestors.
+// Whether `name` is one of the names between the commas.
+bool Lists(std::string_view names, std::string_view name) {
+  while (true) {
+    const size_t comma = names.find(',');
+    if (names.substr(0, comma) == name) return true;
+    if (comma == std::string_view::npos) return false;
+    names.remove_prefix(comma + 1);
+  }
+}
+
+// Visits the folder of the group `path` below `mount` and those of its ancestors. In a container
+// the path may be the host's, of which only the root is mounted: it is among the ancestors.
 void ForEachGroup(const std::string& mount, std::string path,
                   const std::function<void(const std::string& folder)>& visit) {
   while (true) {
@@ -101,8 +111,7 @@ std::optional<std::string> ParseCgroupPath(std::string_view text, std::string_vi
     if (first == std::string_view::npos) return;
     const size_t second = line.find(':', first + 1);
     if (second == std::string_view::npos) return;
-    const std::string listed = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
-    if (listed.find("," + std::string(controller) + ",") == std::string::npos) return;
+    if (!Lists(line.substr(first + 1, second - first - 1), controller)) return;
     path = line.substr(second + 1);
     if (path->ends_with('/')) path->pop_back();
   });
