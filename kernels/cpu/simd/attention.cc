@@ -4,9 +4,9 @@
 //   out[r][d]   = sum over p, ascending, of exp(score - max) * value[p][d]    lanes are d
 //
 // For a row, every operation and its order depends only on positions: vectors of positions start
-// at multiples of 16, and a position after the row's last one has weight zero, which adds nothing.
-// Hence rows of one tile may end at different positions, and a row gets the same bits in a prompt,
-// a chunk of one, or alone. What lies beyond the last position of all rows is never used.
+// at multiples of 16, and positions after the row's last one are left out. Hence rows of one tile
+// may end at different positions, and a row gets the same bits in a prompt, a chunk of one, or
+// alone; and what lies beyond its last position, be it NaN, never touches it.
 //
 // Both products read each vector of keys or values once for all rows: 2 * rows * head_dim fma for
 // 2 * head_dim loads a position, so with 12 rows (AVX-512) the bound is the multipliers.
@@ -146,6 +146,12 @@ void Softmax(const AttentionTask& task, int row, int strips) {
   task.total[row] = ReduceAdd(total);
 }
 
+// How many of `positions` lie in strip s, not counting those in strips before.
+SLUICE_INLINE int Within(int positions, int s) {
+  const int after = positions - s * kStrip;
+  return after < kStrip ? after : kStrip;
+}
+
 // R rows by V vectors of head elements, from element d on; the last vector may be partial.
 template <class Format, int R, int V>
 SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
@@ -155,6 +161,8 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
   const int64_t left = head_dim - d;
   const bool whole = left >= V * kLanes;
   const int lanes = whole ? kLanes : static_cast<int>(left);  // V is 1 unless whole
+  // Positions that every row sees; of those after, a row takes only its own.
+  const auto seen_by_all = static_cast<int>(task.last[row] + 1 - task.first_position);
   F32 acc[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -163,8 +171,7 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
   }
   for (int s = 0; s < strips.count; ++s) {
     const auto* values = strips.values[s] + d;
-    const int after = strips.positions - s * kStrip;
-    const int end = after < kStrip ? after : kStrip;
+    const int end = Within(strips.positions, s), whole_end = Within(seen_by_all, s);
     for (int p = 0; p < end; ++p) {
       F32 x[V];
 #pragma GCC unroll 8
@@ -172,11 +179,25 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
         const auto* source = values + p * head_dim + v * kLanes;
         x[v] = whole ? Format::LoadRow(source) : Format::LoadSome(source, lanes);
       }
+      const float* weight = weights + s * kStrip + p;
+      if (p < whole_end) {
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const F32 weight = Set1(weights[r * kPartition + s * kStrip + p]);
+        for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) acc[r][v] = Fma(x[v], weight, acc[r][v]);
+          for (int v = 0; v < V; ++v) {
+            acc[r][v] = Fma(x[v], Set1(weight[r * kPartition]), acc[r][v]);
+          }
+        }
+      } else {
+        const int64_t position = task.first_position + s * kStrip + p;
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          if (task.last[row + r] < position) continue;
+#pragma GCC unroll 8
+          for (int v = 0; v < V; ++v) {
+            acc[r][v] = Fma(x[v], Set1(weight[r * kPartition]), acc[r][v]);
+          }
+        }
       }
     }
   }

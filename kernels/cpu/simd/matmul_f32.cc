@@ -1,12 +1,13 @@
-// Float products: out[t][n] = sum over k, ascending, of w[n][k] * in[t][k], one fma each.
+// Float products: out[t][n] = sum over k of w[n][k] * in[t][k]. Chains of 64 fma each, in ascending
+// order of k, are added up in order: short chains keep rounding errors from piling up.
 //
 // One vector lane is one weight row; a tile is P panels times C columns, the registers full of
-// accumulators (P * C of them). Each accumulator is one chain over k, so the result does not depend
-// on P or C; P panels side by side keep the multipliers busy when there are few columns.
+// accumulators (P * C of them). Each accumulator is one chain, so the result does not depend on P
+// or C; P panels side by side keep the multipliers busy when there are few columns.
 //
 // Float and 16-bit panels are read as they are. Quantised ones are unpacked kDepth columns at a
-// time into float panels in scratch, which all columns then use; accumulators rest in `out` in
-// between, which does not change them.
+// time into float panels in scratch, which all columns then use; totals rest in `out` in between,
+// which does not change them.
 
 #include "kernels/cpu/simd/matmul_f32.h"
 
@@ -21,6 +22,9 @@ constexpr int kColumnsMax = 12;
 #else
 constexpr int kColumnsMax = 6;
 #endif
+
+constexpr int64_t kChain = 64;
+static_assert(kDepth % kChain == 0);
 
 struct PlainF32 {
   using Element = float;
@@ -52,6 +56,42 @@ SLUICE_INLINE int LanesIn(const MatMulTask& task, int64_t row) {
   return task.rows - row < kLanes ? static_cast<int>(task.rows - row) : kLanes;
 }
 
+template <class Element>
+struct Operands {
+  const Element* w;
+  int64_t panel_stride;
+  const float* x;
+  int64_t x_stride;
+};
+
+// total += the sum over k in [k, end).
+template <class Format, int P, int C>
+SLUICE_INLINE void SumChain(const Operands<typename Format::Element>& in, int64_t k, int64_t end,
+                            F32 (&total)[C][P]) {
+  F32 acc[C][P];
+#pragma GCC unroll 16
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) acc[c][p] = Zero();
+  }
+  for (; k < end; ++k) {
+    F32 w[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) w[p] = Format::LoadRow(in.w + p * in.panel_stride + k * kLanes);
+#pragma GCC unroll 16
+    for (int c = 0; c < C; ++c) {
+      const F32 x = Set1(in.x[c * in.x_stride + k]);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) acc[c][p] = Fma(w[p], x, acc[c][p]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) total[c][p] = Add(total[c][p], acc[c][p]);
+  }
+}
+
 template <class Format, int P, int C>
 void RunTile(const MatMulTask& task, const Stretch& s, Position at) {
   using Element = typename Format::Element;
@@ -61,28 +101,18 @@ void RunTile(const MatMulTask& task, const Stretch& s, Position at) {
   const int64_t row = s.row + at.panel * kLanes;
   float* out = task.out + at.column * task.out_stride + row;
 
-  F32 acc[C][P];
+  F32 total[C][P];
 #pragma GCC unroll 16
   for (int c = 0; c < C; ++c) {
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      acc[c][p] =
-          s.first ? Zero()
-                  : LoadN(out + c * task.out_stride + p * kLanes, LanesIn(task, row + p * kLanes));
+      const float* partial = out + c * task.out_stride + p * kLanes;
+      total[c][p] = s.first ? Zero() : LoadN(partial, LanesIn(task, row + p * kLanes));
     }
   }
-  for (int64_t k = 0; k < s.depth; ++k) {
-    F32 row_weights[P];
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-      row_weights[p] = Format::LoadRow(w + p * s.panel_stride + k * kLanes);
-    }
-#pragma GCC unroll 16
-    for (int c = 0; c < C; ++c) {
-      const F32 in = Set1(x[c * x_stride + k]);
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) acc[c][p] = Fma(row_weights[p], in, acc[c][p]);
-    }
+  for (int64_t k = 0; k < s.depth; k += kChain) {
+    const int64_t end = s.depth - k < kChain ? s.depth : k + kChain;
+    SumChain<Format, P, C>({w, s.panel_stride, x, x_stride}, k, end, total);
   }
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) {
@@ -91,7 +121,8 @@ void RunTile(const MatMulTask& task, const Stretch& s, Position at) {
     const F32 bias = add ? LoadN(task.bias + row + p * kLanes, n) : Zero();
 #pragma GCC unroll 16
     for (int c = 0; c < C; ++c) {
-      StoreN(out + c * task.out_stride + p * kLanes, add ? Add(acc[c][p], bias) : acc[c][p], n);
+      const F32 result = add ? Add(total[c][p], bias) : total[c][p];
+      StoreN(out + c * task.out_stride + p * kLanes, result, n);
     }
   }
 }
