@@ -12,14 +12,14 @@ StreamDecoder::StreamDecoder(const Tokenizer* tokenizer, Options options)
 
 StreamDecoder::Piece StreamDecoder::Push(int32_t token) {
   if (stopped_) return {};
-  const bool search = tokens_ >= options_.min_tokens;
-  if (!search) ++tokens_;
+  searching_ = tokens_ >= options_.min_tokens;
+  if (!searching_) ++tokens_;
   if (!options_.skip_control || !tokenizer_->IsControl(token)) {
     partial_ += tokenizer_->TokenBytes(token);
   }
   std::string text;
   partial_.erase(0, AppendReplacingInvalid(partial_, &text));
-  if (!search) return {std::move(text), std::nullopt};
+  if (!searching_) return {std::move(text), std::nullopt};
   return Advance(text);
 }
 
@@ -28,7 +28,8 @@ StreamDecoder::Piece StreamDecoder::Finish() {
   Piece piece;
   if (!partial_.empty()) {
     partial_.clear();
-    piece = Advance(kReplacementCharacter);
+    piece = searching_ ? Advance(kReplacementCharacter)
+                       : Piece{std::string(kReplacementCharacter), std::nullopt};
   }
   if (stopped_) return piece;
   Piece rest;

@@ -45,10 +45,11 @@ class StreamDecoder {
   const Tokenizer* tokenizer_;
   Options options_;
   StopMatcher stops_;
-  std::string partial_;  // bytes of a character that is not whole yet (up to 3)
-  std::string held_;     // decoded text that is not yet safe to emit
-  size_t searched_ = 0;  // decoded bytes that stop strings were looked for in; held_ ends there
-  int32_t tokens_ = 0;
+  std::string partial_;     // bytes of a character that is not whole yet (up to 3)
+  std::string held_;        // decoded text that is not yet safe to emit
+  size_t searched_ = 0;     // decoded bytes that stop strings were looked for in; held_ ends there
+  int32_t tokens_ = 0;      // of those that are not searched
+  bool searching_ = false;  // past the tokens whose text is not searched
   bool stopped_ = false;
 };
 

@@ -102,7 +102,12 @@ class MatchState {
       : data_(pcre2_match_data_create(1, nullptr)),
         context_(pcre2_match_context_create(nullptr)),
         stack_(pcre2_jit_stack_create(32 * 1024, 1024 * 1024, nullptr)) {
-    if (context_ && stack_) pcre2_jit_stack_assign(context_, nullptr, stack_);
+    if (!ok()) return;
+    pcre2_jit_stack_assign(context_, nullptr, stack_);
+    // The expressions take linear time, so what these guard against does not happen; a long run may
+    // need more than the defaults allow.
+    pcre2_set_match_limit(context_, UINT32_MAX);
+    pcre2_set_heap_limit(context_, UINT32_MAX);
   }
   ~MatchState() {
     pcre2_match_data_free(data_);
@@ -130,7 +135,7 @@ class MatchState {
 // One compiled expression.
 class Expression {
  public:
-  static absl::StatusOr<Expression> Compile(std::string_view text) {
+  static absl::StatusOr<Expression> Compile(std::string_view text, bool try_jit) {
     const std::string pattern = ExpandWhiteSpace(text);
     int error = 0;
     PCRE2_SIZE offset = 0;
@@ -141,8 +146,7 @@ class Expression {
       return Internal("PCRE2 error " + std::to_string(error) + " at offset " +
                       std::to_string(offset) + " of the pre-tokenizer expression " + pattern);
     }
-    // Without JIT (no executable memory allowed) the interpreter gives the same answers, slower.
-    const bool jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
+    const bool jit = try_jit && pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
     return Expression(code, jit);
   }
   Expression(Expression&& other) noexcept : code_(other.code_), jit_(other.jit_) {
@@ -222,7 +226,8 @@ Pretokenizer::~Pretokenizer() = default;
 
 bool Pretokenizer::whole_piece_first() const { return impl_->whole_piece_first; }
 
-absl::StatusOr<std::unique_ptr<const Pretokenizer>> Pretokenizer::Create(std::string_view name) {
+absl::StatusOr<std::unique_ptr<const Pretokenizer>> Pretokenizer::Create(std::string_view name,
+                                                                         Jit jit) {
   const Kind* kind = FindKind(name);
   if (kind == nullptr) {
     std::string known;
@@ -235,7 +240,8 @@ absl::StatusOr<std::unique_ptr<const Pretokenizer>> Pretokenizer::Create(std::st
   impl->whole_piece_first = kind->whole_piece_first;
   for (std::string_view expression : kind->expressions) {
     if (expression.empty()) break;
-    SLUICE_ASSIGN_OR_RETURN(Expression compiled, Expression::Compile(expression));
+    SLUICE_ASSIGN_OR_RETURN(Expression compiled,
+                            Expression::Compile(expression, jit == Jit::kWherePossible));
     impl->expressions.push_back(std::move(compiled));
   }
   return std::unique_ptr<const Pretokenizer>(new Pretokenizer(std::move(impl)));

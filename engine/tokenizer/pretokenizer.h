@@ -17,8 +17,13 @@ namespace sluice::engine {
 // 14).
 class Pretokenizer {
  public:
+  // kWherePossible: not where the system forbids memory that can be written and run; there PCRE2
+  // interprets the expressions, with the same answers, several times slower.
+  enum class Jit { kWherePossible, kNever };
+
   // InvalidArgument, with the known names, when `name` is not one of them.
-  static absl::StatusOr<std::unique_ptr<const Pretokenizer>> Create(std::string_view name);
+  static absl::StatusOr<std::unique_ptr<const Pretokenizer>> Create(std::string_view name,
+                                                                    Jit jit = Jit::kWherePossible);
   ~Pretokenizer();
   Pretokenizer(const Pretokenizer&) = delete;
   Pretokenizer& operator=(const Pretokenizer&) = delete;

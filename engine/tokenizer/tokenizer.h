@@ -40,9 +40,9 @@ struct TokenizerSpec {
 // Whether control and user-defined tokens inside the text become their ids, or stay ordinary text.
 enum class ControlTokens { kPlainText, kParse };
 
-// Byte-level BPE (Sennrich et al. 2016; GPT-2's byte alphabet). Immutable after Create; every
-// method may be called from any number of threads at once. Time is linear in the text (times log of
-// the longest piece), also on hostile text.
+// Byte-level BPE (Sennrich et al. 2016; GPT-2's byte alphabet). Text is not normalised. Immutable
+// after Create; every method may be called from any number of threads at once. Time is linear in
+// the text (times log of the longest piece), also on hostile text.
 class Tokenizer {
  public:
   // InvalidArgument, naming the key and the value, when the spec is malformed or of an unknown

@@ -18,13 +18,19 @@ const std::vector<std::string> kNames = {"command-r", "default",  "gpt-2",     "
                                          "llama-bpe", "llama-v3", "llama3",    "qwen2",
                                          "refact",    "smollm",   "starcoder", "tekken"};
 
-std::unique_ptr<const Pretokenizer> Make(const std::string& name) {
-  return Pretokenizer::Create(name).value();
+// One name for each set of expressions.
+const std::vector<std::string> kDifferent = {"default", "gpt-2",  "gpt-4o", "llama-bpe",
+                                             "qwen2",   "smollm", "tekken"};
+
+using Jit = Pretokenizer::Jit;
+
+std::unique_ptr<const Pretokenizer> Make(const std::string& name, Jit jit = Jit::kWherePossible) {
+  return Pretokenizer::Create(name, jit).value();
 }
 
-Pieces PiecesOf(const std::string& name, std::string_view text) {
+Pieces PiecesOf(const std::string& name, std::string_view text, Jit jit = Jit::kWherePossible) {
   Pieces pieces;
-  const absl::Status status = Make(name)->Split(text, [&](std::string_view piece) {
+  const absl::Status status = Make(name, jit)->Split(text, [&](std::string_view piece) {
     pieces.emplace_back(piece);
     return true;
   });
@@ -126,25 +132,52 @@ TEST(Pretokenizer, ThePiecesAreTheText) {
   }
 }
 
+TEST(Pretokenizer, TheInterpreterGivesTheSamePieces) {
+  const uint64_t seed = 5;
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    const std::string text = RandomText(&random);
+    for (const std::string& name : kDifferent) {
+      ASSERT_EQ(PiecesOf(name, text, Jit::kNever), PiecesOf(name, text))
+          << name << " seed " << seed << " round " << round;
+    }
+  }
+}
+
 // Quadratic work on any of these would outlast the test's time limit, and a match that needs more
-// than PCRE2's stack would be an error.
-TEST(Pretokenizer, LongRunsOfAnythingTakeLinearTime) {
-  constexpr size_t kBytes = 1 << 20;
+// than PCRE2's limits would be an error.
+void ExpectLongRunsSplit(size_t bytes, Jit jit) {
   for (const std::string unit :
        {"a", " ", "\n", "\r\n", "7", "!", "'", "A", "aA", " \n", "a ", "\u4F60", "\u0301",
         "\U0001F600", "\xFF", "\xE2\x80", "  !", "\u3000"}) {
     std::string text;
-    while (text.size() < kBytes) text += unit;
-    for (const std::string& name : kNames) {
-      size_t bytes = 0;
-      const absl::Status status = Make(name)->Split(text, [&](std::string_view piece) {
-        bytes += piece.size();
+    while (text.size() < bytes) text += unit;
+    for (const std::string& name : kDifferent) {
+      size_t split = 0;
+      const absl::Status status = Make(name, jit)->Split(text, [&](std::string_view piece) {
+        split += piece.size();
         return true;
       });
-      ASSERT_TRUE(status.ok()) << status << name << unit;
-      EXPECT_EQ(bytes, text.size());
+      ASSERT_TRUE(status.ok()) << status << " " << name << " " << unit;
+      EXPECT_EQ(split, text.size());
     }
   }
+}
+
+TEST(Pretokenizer, LongRunsOfAnythingTakeLinearTime) {
+  ExpectLongRunsSplit(1 << 19, Jit::kWherePossible);
+}
+
+TEST(Pretokenizer, LongRunsOfAnythingTakeLinearTimeInterpreted) {
+  ExpectLongRunsSplit(1 << 16, Jit::kNever);
+}
+
+TEST(Pretokenizer, ARunOfManyMegabytesIsWithinTheLimits) {
+  const std::string text(size_t{16} << 20, 'A');
+  EXPECT_EQ(PiecesOf("gpt-4o", text).size(), 1u);
+  EXPECT_EQ(PiecesOf("smollm", text).size(), 1u);
+  const std::string blanks(size_t{16} << 20, ' ');
+  EXPECT_EQ(PiecesOf("llama-bpe", blanks).size(), 1u);
 }
 
 }  // namespace
