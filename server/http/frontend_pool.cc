@@ -30,7 +30,9 @@ struct FrontendPool::Impl {
 FrontendPool::FrontendPool(int threads, int queue_max)
     : queue_max_(queue_max), impl_(std::make_unique<Impl>(threads)) {}
 
-FrontendPool::~FrontendPool() { impl_->pool.join(); }
+FrontendPool::~FrontendPool() { Wait(); }
+
+void FrontendPool::Wait() { impl_->pool.join(); }
 
 bool FrontendPool::TryPost(std::function<void()> task) {
   if (queued_.fetch_add(1) >= queue_max_) {

@@ -11,13 +11,15 @@ namespace sluice::server {
 class FrontendPool {
  public:
   FrontendPool(int threads, int queue_max);
-  ~FrontendPool();  // finishes what was accepted
+  ~FrontendPool();  // Wait
   FrontendPool(const FrontendPool&) = delete;
   FrontendPool& operator=(const FrontendPool&) = delete;
 
   // False when `queue_max` tasks wait or run already.
   bool TryPost(std::function<void()> task);
   void Post(std::function<void()> task);
+  // Finishes what was accepted and ends the threads; tasks posted later never run. Idempotent.
+  void Wait();
   int queue_max() const { return queue_max_; }
 
  private:

@@ -73,6 +73,10 @@ const json::value* FieldReader::Get(std::string_view name) const {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
+bool FieldReader::Has(std::string_view name) const {
+  return object_.contains(json::string_view(name.data(), name.size()));
+}
+
 void FieldReader::Fail(std::string_view name, std::string_view what, std::string_view code,
                        int status) const {
   if (!ok()) return;

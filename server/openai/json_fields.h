@@ -35,6 +35,9 @@ class FieldReader {
   // Null when absent or null, or after an error.
   const boost::json::value* Get(std::string_view name) const;
 
+  // Present, be it as null.
+  bool Has(std::string_view name) const;
+
   void Bool(std::string_view name, bool* out) const;
   void Bool(std::string_view name, std::optional<bool>* out) const;
   // A whole number in [low, high]. 5.0 is one.

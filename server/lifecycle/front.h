@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/http/frontend_pool.h"
+#include "server/http/http_server.h"
+#include "server/metrics/metrics.h"
+#include "server/models/model_registry.h"
+#include "server/models/readiness.h"
+#include "server/openai/service.h"
+
+namespace sluice::server {
+
+struct FrontOptions {
+  HttpServerOptions http;
+  openai::RequestCaps caps;
+  int frontend_threads = 2;
+  int frontend_queue = 1024;  // requests that wait to be read; more: 429
+  std::string version;
+};
+
+// All that faces clients, put together in the order in which it must live: registry and readiness
+// (the caller's), metrics, pool, services, HTTP server. Ends before the engines do.
+class Front {
+ public:
+  Front(FrontOptions options, const ModelRegistry* registry, const Readiness* readiness);
+  ~Front();
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  // Opens the port.
+  absl::Status Listen();
+  uint16_t port() const { return server_->port(); }
+  int connections() const { return server_->connections(); }
+  Metrics* metrics() { return &metrics_; }
+
+  // Closes the port, lets answers under way go out for at most `patience`, then ends everything
+  // that could call an engine.
+  void Stop(std::chrono::milliseconds patience);
+
+ private:
+  const FrontOptions options_;
+  Metrics metrics_;
+  std::unique_ptr<FrontendPool> pool_;
+  openai::Service openai_;
+  Router router_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+}  // namespace sluice::server

@@ -1,0 +1,238 @@
+#include "server/openai/request_fields.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <utility>
+
+#include "server/openai/common_fields.h"
+
+namespace sluice::server::openai {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
+
+std::string Indexed(std::string_view name, size_t i) {
+  return std::string(name) + "[" + std::to_string(i) + "]";
+}
+
+// The text of "content": a string, null, or parts, whose texts are joined with nothing between.
+void ReadContent(const FieldReader& message, std::string* out) {
+  const json::value* content = message.Get("content");
+  if (content == nullptr) return;
+  if (const auto* text = content->if_string()) {
+    *out = std::string(View(*text));
+    return;
+  }
+  const auto* parts = content->if_array();
+  if (parts == nullptr) {
+    return message.FailType("content", "a string, null or a list of parts", *content);
+  }
+  for (size_t i = 0; i < parts->size(); ++i) {
+    const auto* part = (*parts)[i].if_object();
+    if (part == nullptr) {
+      return message.FailType(Indexed("content", i), "an object", (*parts)[i]);
+    }
+    std::optional<ApiError> error;
+    const FieldReader fields(*part, "", &error);
+    std::string type;
+    std::string text;
+    fields.String("type", &type);
+    if (!error && type != "text") {
+      return message.Fail(Indexed("content", i) + ".type",
+                          "\"" + Clip(type) + "\" is not supported; this server reads \"text\"",
+                          "unsupported_parameter");
+    }
+    if (!error && fields.Get("text") == nullptr) fields.Fail("text", "is missing");
+    fields.String("text", &text);
+    if (error) {
+      return message.Fail(Indexed("content", i) + "." + error->param,
+                          error->message.substr(error->param.size() + 2), error->code);
+    }
+    *out += text;
+  }
+}
+
+// Templates read arguments as an object; the wire has them as a string that holds JSON.
+json::value ParseArguments(json::value call) {
+  auto* object = call.if_object();
+  if (object == nullptr) return call;
+  auto* function = object->if_contains("function");
+  if (function == nullptr || !function->is_object()) return call;
+  auto* arguments = function->get_object().if_contains("arguments");
+  if (arguments == nullptr || !arguments->is_string()) return call;
+  json::parse_options options;
+  options.max_depth = kJsonDepthMax;
+  boost::system::error_code error;
+  json::value parsed = json::parse(arguments->get_string(), error, {}, options);
+  if (!error && parsed.is_object()) *arguments = std::move(parsed);
+  return call;
+}
+
+void ReadMessage(const FieldReader& fields, json::array* out) {
+  json::object message;
+  std::string role;
+  if (fields.ok() && fields.Get("role") == nullptr) fields.Fail("role", "is missing");
+  fields.String("role", &role);
+  if (!fields.ok()) return;
+  if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
+    return fields.Fail("role", "\"" + Clip(role) +
+                                   "\" is not one of system, developer, user, assistant, tool");
+  }
+  // OpenAI's newer name for the same thing; models know the older one.
+  message["role"] = role == "developer" ? "system" : role;
+  std::string content;
+  ReadContent(fields, &content);
+  if (role != "assistant" && fields.ok() && !fields.Has("content")) {
+    return fields.Fail("content", "is missing");
+  }
+  message["content"] = content;
+  for (const char* name : {"name", "tool_call_id", "reasoning_content"}) {
+    std::string text;
+    fields.String(name, &text);
+    if (!text.empty()) message[name] = text;
+  }
+  std::string reasoning;
+  fields.String("reasoning", &reasoning);
+  if (!reasoning.empty()) message["reasoning_content"] = reasoning;
+  if (const json::array* calls = fields.Array("tool_calls"); calls && !calls->empty()) {
+    json::array parsed;
+    for (const json::value& call : *calls) parsed.push_back(ParseArguments(call));
+    message["tool_calls"] = std::move(parsed);
+  }
+  out->push_back(std::move(message));
+}
+
+// Names that only the server may give to a template.
+bool IsReserved(std::string_view name) {
+  constexpr std::string_view kReserved[] = {"messages",  "tools",     "documents", "chat_template",
+                                            "bos_token", "eos_token", "tokenize",
+                                            "add_generation_prompt", "continue_final_message"};
+  return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
+}
+
+void ReadTemplateArguments(const FieldReader& fields, ChatPrompt* prompt) {
+  fields.Bool("add_generation_prompt", &prompt->add_generation_prompt);
+  fields.Bool("continue_final_message", &prompt->continue_final_message);
+  if (const json::object* arguments = fields.Object("chat_template_kwargs")) {
+    for (const auto& member : *arguments) {
+      if (IsReserved(View(member.key()))) {
+        return fields.Fail("chat_template_kwargs",
+                           "\"" + std::string(View(member.key())) + "\" is not the caller's to set");
+      }
+    }
+    prompt->template_arguments = *arguments;
+  }
+}
+
+void CheckContinuation(const FieldReader& fields, const ChatPrompt& prompt) {
+  if (!prompt.continue_final_message) return;
+  const json::object& last = prompt.messages.back().get_object();
+  if (prompt.add_generation_prompt && fields.Get("add_generation_prompt") != nullptr) {
+    fields.Fail("continue_final_message", "excludes add_generation_prompt: true");
+  } else if (last.at("role") != "assistant" || last.at("content").get_string().empty()) {
+    fields.Fail("continue_final_message",
+                "the last message must be the assistant's and have content");
+  }
+}
+
+// A list of whole numbers is one prompt; a list of strings and lists is several.
+void ReadPrompts(const FieldReader& fields, const RequestCaps& caps,
+                 std::vector<WirePrompt>* prompts) {
+  const json::value* value = fields.Get("prompt");
+  if (value == nullptr) {
+    if (fields.ok()) fields.Fail("prompt", "is missing");
+    return;
+  }
+  if (const auto* text = value->if_string()) {
+    prompts->emplace_back(std::string(View(*text)));
+    return;
+  }
+  const auto* list = value->if_array();
+  if (list == nullptr) {
+    return fields.FailType("prompt", "a string, a list of token ids, or a list of those", *value);
+  }
+  if (list->empty()) return fields.Fail("prompt", "it is empty");
+  if ((*list)[0].is_number()) {
+    std::vector<int32_t> ids;
+    ReadTokenIds(fields, "prompt", *list, &ids);
+    prompts->emplace_back(std::move(ids));
+    return;
+  }
+  if (list->size() > static_cast<size_t>(caps.prompts_max)) {
+    return fields.Fail("prompt", std::to_string(list->size()) + " prompts, at most " +
+                                     std::to_string(caps.prompts_max));
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json::value& item = (*list)[i];
+    if (const auto* text = item.if_string()) {
+      prompts->emplace_back(std::string(View(*text)));
+    } else if (const auto* numbers = item.if_array()) {
+      std::vector<int32_t> ids;
+      ReadTokenIds(fields, Indexed("prompt", i), *numbers, &ids);
+      prompts->emplace_back(std::move(ids));
+    } else {
+      return fields.FailType(Indexed("prompt", i), "a string or a list of token ids", item);
+    }
+  }
+}
+
+}  // namespace
+
+void ReadMessages(const FieldReader& fields, const RequestCaps& caps, ChatPrompt* prompt) {
+  const json::array* list = fields.Array("messages");
+  if (!fields.ok()) return;
+  if (list == nullptr) return fields.Fail("messages", "is missing");
+  if (list->empty()) return fields.Fail("messages", "it is empty");
+  if (list->size() > static_cast<size_t>(caps.messages_max)) {
+    return fields.Fail("messages", std::to_string(list->size()) + " messages, at most " +
+                                       std::to_string(caps.messages_max));
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const auto* message = (*list)[i].if_object();
+    const std::string name = Indexed("messages", i);
+    if (message == nullptr) return fields.FailType(name, "an object", (*list)[i]);
+    std::optional<ApiError> error;
+    ReadMessage(FieldReader(*message, "", &error), &prompt->messages);
+    if (error) {
+      return fields.Fail(name + "." + error->param, error->message.substr(error->param.size() + 2),
+                         error->code);
+    }
+  }
+  ReadTemplateArguments(fields, prompt);
+  if (fields.ok()) CheckContinuation(fields, *prompt);
+  if (prompt->continue_final_message) prompt->add_generation_prompt = false;
+}
+
+std::variant<ChatFields, ApiError> ReadChat(const json::object& body, const RequestCaps& caps) {
+  std::optional<ApiError> error;
+  const FieldReader fields(body, "", &error);
+  ChatFields out;
+  RefuseMissingFeatures(fields, true);
+  ReadCommon(fields, caps, &out.common);
+  ReadMessages(fields, caps, &out.prompt);
+  if (error) return std::move(*error);
+  out.prompt.add_special_tokens = out.common.add_special_tokens;
+  return out;
+}
+
+std::variant<CompletionFields, ApiError> ReadCompletion(const json::object& body,
+                                                        const RequestCaps& caps) {
+  std::optional<ApiError> error;
+  const FieldReader fields(body, "", &error);
+  CompletionFields out;
+  RefuseMissingFeatures(fields, false);
+  ReadCommon(fields, caps, &out.common);
+  fields.Bool("echo", &out.echo);
+  ReadPrompts(fields, caps, &out.prompts);
+  const int64_t answers = static_cast<int64_t>(out.prompts.size()) * out.common.n;
+  if (!error && answers > caps.request_answers_max) {
+    fields.Fail("n", std::to_string(answers) + " answers for all prompts together, at most " +
+                         std::to_string(caps.request_answers_max));
+  }
+  if (error) return std::move(*error);
+  return out;
+}
+
+}  // namespace sluice::server::openai
