@@ -40,7 +40,7 @@ bool StopMatcher::Push(std::string_view text) {
       if (matched_[i] < pattern.text.size()) continue;
       const size_t begin = position_ - pattern.text.size();
       if (!best_ || begin < best_->begin) best_ = {begin, position_, pattern.index};
-      matched_[i] = pattern.failure[matched_[i]];
+      matched_[i] = 0;  // what follows of the same string begins later and loses
     }
     if (best_ && position_ - LongestPartial() >= best_->begin) return true;
   }
