@@ -244,7 +244,9 @@ TEST_P(ElementwiseConformance, MemoryIsAlignedZeroedAndLimited) {
     EXPECT_EQ(device.Download<std::byte>(data, static_cast<int64_t>(bytes)),
               std::vector<std::byte>(bytes));
   }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end the process instead
   EXPECT_EQ(device.backend().Allocate(size_t{1} << 60), nullptr);
+#endif
   EXPECT_FALSE(device.backend().Describe().empty());
 }
 

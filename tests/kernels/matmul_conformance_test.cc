@@ -96,8 +96,8 @@ class MatMulConformance : public ::testing::TestWithParam<SubjectMode> {
   std::vector<float> Expected(const Problem& p) {
     if (!subject().is_reference) {
       // A backend may want plain floats where the reference would take int8.
-      const bool int8 = Device(GetParam()).backend().ActivationFormatFor(p.weight.dtype) ==
-                        ActivationFormat::kQ8;
+      const bool int8 =
+          Device(GetParam()).backend().ActivationFormatFor(p.weight.dtype) == ActivationFormat::kQ8;
       Device reference(ReferenceSubject(), int8 ? ActivationMode::kInt8 : ActivationMode::kF32);
       const ActivationFormat format = reference.backend().ActivationFormatFor(p.weight.dtype);
       float* out = reference.Floats(p.rows * p.weight.rows);

@@ -1,23 +1,29 @@
 #include "tests/kernels/cpu/bench_ops.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 #include "kernels/check.h"
 #include "kernels/numeric.h"
 
 namespace sluice::kernels::bench {
 
+bool g_cpu_time = false;
+
+double Now() {
+  timespec now;
+  clock_gettime(g_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 double MedianSeconds(const std::function<void()>& run, double budget_s) {
-  using Clock = std::chrono::steady_clock;
   run();
   std::vector<double> times;
-  const auto start = Clock::now();
-  const auto budget = std::chrono::duration<double>(budget_s);
-  while (times.size() < 5 || Clock::now() - start < budget) {
-    const auto begin = Clock::now();
+  const double start = Now();
+  while (times.size() < 5 || Now() - start < budget_s) {
+    const double begin = Now();
     run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    times.push_back(Now() - begin);
   }
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2),
                    times.end());

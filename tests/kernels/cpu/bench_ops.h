@@ -10,6 +10,10 @@
 
 namespace sluice::kernels::bench {
 
+// Counts the calling thread's processor time instead of time passed: for kernels on one thread of a
+// machine that has other work.
+extern bool g_cpu_time;
+
 // Median seconds of `run`, called for about `budget_s` and five times at least.
 double MedianSeconds(const std::function<void()>& run, double budget_s = 0.15);
 

@@ -1,6 +1,7 @@
-// op_bench [--threads N] [SECTION...]: the fast CPU backend's operations beside this machine's
-// limits, measured in the same run. Sections: limits, pool, matmul, attention, sampling, model; all
-// without any.
+// op_bench [--threads N] [--cpu-time] [SECTION...]: the fast CPU backend's operations beside this
+// machine's limits, measured in the same run. Sections: limits, pool, matmul, attention, sampling,
+// model, or avx2 or avx512 to see one of the two; all without any. --cpu-time, with one thread,
+// counts processor time instead of time passed.
 
 #include <algorithm>
 #include <chrono>
@@ -228,40 +229,59 @@ void Models(CpuIsa isa, int threads) {
   }
 }
 
-int Main(int argc, char** argv) {
+struct Options {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::string_view> sections;
+  std::vector<std::string_view> words;
+
+  bool Has(std::string_view word) const {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+  // Whether `word` is among those of `kind`, or none of the kind is.
+  bool Wants(std::string_view word, const std::vector<std::string_view>& kind) const {
+    return Has(word) || std::none_of(kind.begin(), kind.end(), [&](auto w) { return Has(w); });
+  }
+  bool Section(std::string_view name) const {
+    return Wants(name, {"limits", "pool", "model", "attention", "sampling", "matmul"});
+  }
+};
+
+void IsaSections(CpuIsa isa, const Options& options) {
+  std::printf("\n");
+  if (options.Section("model")) Models(isa, options.threads);
+  if (options.Section("attention")) Attentions(isa, options.threads);
+  if (options.Section("sampling")) Samplings(isa, options.threads);
+  if (!options.Section("matmul")) return;
+  for (const DType dtype : {DType::kQ4_1, DType::kQ4_0, DType::kQ8_0}) {
+    MatMuls(isa, options.threads, dtype, ActivationMode::kInt8);
+  }
+  for (const DType dtype : {DType::kQ4_1, DType::kF16, DType::kF32}) {
+    MatMuls(isa, options.threads, dtype, ActivationMode::kF32);
+  }
+}
+
+int Main(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--threads" && i + 1 < argc) {
-      threads = std::clamp(std::atoi(argv[++i]), 1, ThreadPool::kThreadsMax);
+    const std::string_view word = argv[i];
+    if (word == "--cpu-time") {
+      g_cpu_time = true, options.threads = 1;
+    } else if (word == "--threads" && i + 1 < argc) {
+      options.threads = std::clamp(std::atoi(argv[++i]), 1, ThreadPool::kThreadsMax);
     } else {
-      sections.push_back(argv[i]);
+      options.words.push_back(word);
     }
   }
-  const auto wanted = [&](std::string_view section) {
-    return sections.empty() ||
-           std::find(sections.begin(), sections.end(), section) != sections.end();
-  };
   const std::vector<CpuIsa> isas = SupportedCpuIsas();
   if (isas.empty()) return std::puts("this processor has no AVX2"), 1;
   double load = 0;
   getloadavg(&load, 1);
-  std::printf("%s, %d threads, load average at the start %.2f\n", ProcessorName().c_str(), threads,
-              load);
-  if (wanted("limits")) Limits(threads, isas[0] == CpuIsa::kAvx512Vnni);
-  if (wanted("pool")) Pool(threads);
+  std::printf("%s, %d threads, load average at the start %.2f\n", ProcessorName().c_str(),
+              options.threads, load);
+  if (options.Section("limits")) Limits(options.threads, isas[0] == CpuIsa::kAvx512Vnni);
+  if (options.Section("pool")) Pool(options.threads);
   for (const CpuIsa isa : isas) {
-    std::printf("\n");
-    if (wanted("model")) Models(isa, threads);
-    if (wanted("attention")) Attentions(isa, threads);
-    if (wanted("sampling")) Samplings(isa, threads);
-    if (!wanted("matmul")) continue;
-    for (const DType dtype : {DType::kQ4_1, DType::kQ4_0, DType::kQ8_0}) {
-      MatMuls(isa, threads, dtype, ActivationMode::kInt8);
-    }
-    for (const DType dtype : {DType::kQ4_1, DType::kF16, DType::kF32}) {
-      MatMuls(isa, threads, dtype, ActivationMode::kF32);
-    }
+    const std::string_view name = isa == CpuIsa::kAvx2 ? "avx2" : "avx512";
+    if (options.Wants(name, {"avx2", "avx512"})) IsaSections(isa, options);
   }
   return 0;
 }
