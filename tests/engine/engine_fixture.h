@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -41,20 +42,22 @@ class RecordingSink : public engine::OutputSink {
   // Until each answer has ended, and that long at most: then the test fails by what it finds.
   const std::vector<Answer>& Wait() {
     std::unique_lock lock(mu_);
-    changed_.wait_for(lock, std::chrono::seconds(60), [this] {
-      for (const Answer& answer : answers_)
-        if (answer.ends == 0) return false;
-      return true;
-    });
+    changed_.wait_for(lock, std::chrono::seconds(60), [this] { return AllEnded(); });
     return answers_;
   }
-  // Until `count` chunks have come.
+  // Until `count` chunks have come, or all that ever will.
   void WaitForChunks(int count) {
     std::unique_lock lock(mu_);
-    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return chunks_ >= count; });
+    changed_.wait_for(lock, std::chrono::seconds(60),
+                      [&] { return chunks_ >= count || AllEnded(); });
   }
 
  private:
+  bool AllEnded() const {
+    return std::all_of(answers_.begin(), answers_.end(),
+                       [](const Answer& answer) { return answer.ends > 0; });
+  }
+
   std::mutex mu_;
   std::condition_variable changed_;
   std::vector<Answer> answers_;
