@@ -1,5 +1,5 @@
-// How fast text becomes tokens, on one core: ordinary text, and texts made to be slow. Prints MB/s of
-// processor time, the best of several rounds, since a busy machine only ever makes it slower.
+// How fast text becomes tokens, on one core: ordinary text, and texts made to be slow. Prints MB/s
+// of processor time, the best of several rounds, since a busy machine only ever makes it slower.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
