@@ -154,11 +154,13 @@ void CpuOps::DoMatMul(TensorView out, const ActivationView& in, const WeightView
   // long as balance allows; with many it should stay in the core's cache while they pass.
   const int64_t strip = StripPanels(packed.panels(), packed.panel_bytes(), in.rows, int8);
   const auto chunks = static_cast<int>((packed.panels() + strip - 1) / strip);
+  const int64_t scratch_floats = int8 ? kernels_.q8_columns * in.row_bytes / int64_t{sizeof(float)}
+                                      : kernels_.f32_scratch_floats;
   pool_.Run(chunks, [&](int chunk, int worker) {
     MatMulTask part = task;
     part.panel_begin = chunk * strip;
     part.panel_end = std::min(part.panel_begin + strip, packed.panels());
-    if (!int8) part.scratch = ScratchOf(worker).Floats(kernels_.kernel_scratch_floats);
+    part.scratch = ScratchOf(worker).Floats(scratch_floats);
     kernel(part);
   });
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kStrip = 16;  // positions that lie in one block whatever its size
 constexpr int kStripsMax = kPartition / kStrip;
-constexpr int kAccumulators = kAttentionRows * (16 / kLanes);
+constexpr int kAccumulators = kAttentionRows * 2;
 
 struct HalfElements {
   using Element = uint16_t;

@@ -49,7 +49,7 @@ struct MatMulTask {
   int64_t panel_begin = 0, panel_end = 0;
   int64_t rows = 0, cols = 0;
   const float* bias = nullptr;  // [rows] or null
-  float* scratch = nullptr;     // kernel_scratch_floats of the table
+  float* scratch = nullptr;     // see KernelTable
   // Fills scratch [depth][lanes] with columns k0.. of a kRaw panel (context: the weight view).
   void (*unpack_raw)(const void* context, int64_t panel, int64_t k0, int64_t depth,
                      float* out) = nullptr;
@@ -118,7 +118,8 @@ struct KernelTable {
   bool unsigned_q8 = false;  // whether PanelFormat::kQ8_0 holds int8 + 128
   int q8_columns = 0;        // columns that share one load of an int8 product's weights
   int attention_rows = 0;    // most rows of an AttentionTask
-  int64_t kernel_scratch_floats = 0;
+  // Scratch of products: of int8 ones q8_columns rows of the left side, of float ones this.
+  int64_t f32_scratch_floats = 0;
 
   void (*matmul_q8[3])(const MatMulTask&) = {};   // by PanelFormat kQ8_0, kQ4_0, kQ4_1
   void (*matmul_f32[7])(const MatMulTask&) = {};  // by PanelFormat

@@ -27,17 +27,45 @@ struct Tile {
   const uint16_t* scales;  // [blocks][kLanes]
   const uint16_t* minima;
   int64_t blocks;
-  const std::byte* in;  // first column
-  int64_t in_stride;
+  const std::byte* in;  // [blocks] ColumnBlock
 };
 
-SLUICE_INLINE const Q8Block* Column(const Tile& tile, int c, int64_t block) {
-  return reinterpret_cast<const Q8Block*>(tile.in + c * tile.in_stride) + block;
+// A block of C columns side by side, so that all of it is at fixed distances from one pointer. Of
+// one column it is a Q8Block.
+template <int C>
+struct ColumnBlock {
+  int8_t q[C][32];
+  float scale[C];
+  float sum[C];
+  int32_t minus8[C];
+  int32_t minus128[C];
+};
+static_assert(sizeof(ColumnBlock<1>) == sizeof(Q8Block));
+
+template <int C>
+SLUICE_INLINE const ColumnBlock<C>& BlockOf(const Tile& tile, int64_t block) {
+  return reinterpret_cast<const ColumnBlock<C>*>(tile.in)[block];
 }
-SLUICE_INLINE int32_t FourBytes(const Q8Block* block, int group) {
+SLUICE_INLINE int32_t FourBytes(const int8_t* q, int group) {
   int32_t bytes;
-  __builtin_memcpy(&bytes, block->q + 4 * group, 4);
+  __builtin_memcpy(&bytes, q + 4 * group, 4);
   return bytes;
+}
+
+template <int C>
+const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
+  const std::byte* in = task.in + column * task.in_stride;
+  if (C == 1) return in;
+  auto* out = reinterpret_cast<ColumnBlock<C>*>(task.scratch);
+  for (int c = 0; c < C; ++c) {
+    const auto* blocks = reinterpret_cast<const Q8Block*>(in + c * task.in_stride);
+    for (int64_t b = 0; b < task.cols / 32; ++b) {
+      __builtin_memcpy(out[b].q[c], blocks[b].q, 32);
+      out[b].scale[c] = blocks[b].scale, out[b].sum[c] = blocks[b].sum;
+      out[b].minus8[c] = blocks[b].minus8, out[b].minus128[c] = blocks[b].minus128;
+    }
+  }
+  return reinterpret_cast<const std::byte*>(out);
 }
 
 #if defined(__AVX512F__)
@@ -46,26 +74,20 @@ SLUICE_INLINE I32 LoadBytes(const std::byte* p) { return _mm512_loadu_si512(p); 
 SLUICE_INLINE I32 ShiftNibbles(I32 x) { return _mm512_srli_epi16(x, 4); }
 SLUICE_INLINE I32 Nibbles() { return _mm512_set1_epi8(0x0F); }
 
-// Adds the dot products of 8 groups of 4: unsigned weights, signed activations.
-SLUICE_INLINE I32 DotBlock(const I32 (&w)[8], const Q8Block* a, I32 start) {
-  I32 dot = start;
+// Dot products of G columns with 8 groups of 4 unsigned weights a lane. The columns take turns:
+// each instruction waits for the one before it in its column, and the scheduler sees only so far.
+template <int G>
+SLUICE_INLINE void DotColumns(const I32 (&w)[8], const int8_t (*a)[32], I32* dots) {
 #pragma GCC unroll 8
-  for (int g = 0; g < 8; ++g) dot = _mm512_dpbusd_epi32(dot, w[g], Set1I(FourBytes(a, g)));
-  return dot;
-}
-
-template <int C>
-SLUICE_INLINE void DotBytes(const std::byte* quants, const Tile& tile, int64_t block,
-                            I32 (&dots)[C]) {
-  I32 w[8];
-#pragma GCC unroll 8
-  for (int g = 0; g < 8; ++g) w[g] = LoadBytes(quants + 64 * g);
-#pragma GCC unroll 16
-  for (int c = 0; c < C; ++c) {
-    const Q8Block* a = Column(tile, c, block);
-    dots[c] = DotBlock(w, a, Set1I(a->minus128));
+  for (int g = 0; g < 8; ++g) {
+#pragma GCC unroll 4
+    for (int c = 0; c < G; ++c) {
+      dots[c] = _mm512_dpbusd_epi32(dots[c], w[g], Set1I(FourBytes(a[c], g)));
+    }
   }
 }
+
+constexpr int kInTurns = 4;
 
 #else
 
@@ -75,22 +97,27 @@ SLUICE_INLINE I32 LoadBytes(const std::byte* p) {
 SLUICE_INLINE I32 ShiftNibbles(I32 x) { return _mm256_srli_epi16(x, 4); }
 SLUICE_INLINE I32 Nibbles() { return _mm256_set1_epi8(0x0F); }
 
-// The same for weights of 4 bits: the sum of 8 pairs of products is at most 8 * 2 * 15 * 127 =
-// 30480 and fits into 16 bits.
-SLUICE_INLINE I32 DotBlock(const I32 (&w)[8], const Q8Block* a, I32 start) {
-  I32 pairs = _mm256_maddubs_epi16(w[0], Set1I(FourBytes(a, 0)));
+// Dot products of G columns with 8 groups of 4 weights of 4 bits a lane. The sum of 8 pairs of
+// products is at most 8 * 2 * 15 * 127 = 30480 and fits into 16 bits.
+template <int G>
+SLUICE_INLINE void DotColumns(const I32 (&w)[8], const int8_t (*a)[32], I32* dots) {
+#pragma GCC unroll 4
+  for (int c = 0; c < G; ++c) {
+    I32 pairs = _mm256_maddubs_epi16(w[0], Set1I(FourBytes(a[c], 0)));
 #pragma GCC unroll 8
-  for (int g = 1; g < 8; ++g) {
-    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[g], Set1I(FourBytes(a, g))));
+    for (int g = 1; g < 8; ++g) {
+      pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[g], Set1I(FourBytes(a[c], g))));
+    }
+    dots[c] = AddI(dots[c], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
-  return AddI(start, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
+
+constexpr int kInTurns = 1;
 
 // Signed weights: |w| times the activation with the sign of w; a pair of products is at most
 // 2 * 128 * 127 = 32512.
 template <int C>
-SLUICE_INLINE void DotBytes(const std::byte* quants, const Tile& tile, int64_t block,
-                            I32 (&dots)[C]) {
+SLUICE_INLINE void DotBytes(const std::byte* quants, const ColumnBlock<C>& a, I32 (&dots)[C]) {
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) dots[c] = Set1I(0);
 #pragma GCC unroll 8
@@ -99,8 +126,8 @@ SLUICE_INLINE void DotBytes(const std::byte* quants, const Tile& tile, int64_t b
     const I32 magnitude = _mm256_abs_epi8(w);
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
-      const I32 a = _mm256_sign_epi8(Set1I(FourBytes(Column(tile, c, block), g)), w);
-      const I32 pairs = _mm256_maddubs_epi16(magnitude, a);
+      const I32 signed_a = _mm256_sign_epi8(Set1I(FourBytes(a.q[c], g)), w);
+      const I32 pairs = _mm256_maddubs_epi16(magnitude, signed_a);
       dots[c] = AddI(dots[c], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
   }
@@ -117,67 +144,117 @@ SLUICE_INLINE void UnpackNibbles(const std::byte* quants, I32 (&w)[8]) {
   }
 }
 
+// acc += float(dot) * d * scale for G columns from c on.
 template <int C>
-struct Q4_1 {
-  static constexpr int64_t kQuantBytes = kQuantBytes4;
-  static constexpr bool kMinima = true;
-  SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
-    I32 w[8];
-    UnpackNibbles(tile.quants + b * kQuantBytes, w);
-    const F32 d = LoadHalf(tile.scales + b * kLanes), m = LoadHalf(tile.minima + b * kLanes);
-#pragma GCC unroll 16
-    for (int c = 0; c < C; ++c) {
-      const Q8Block* a = Column(tile, c, b);
-      const F32 dot = ToFloat(DotBlock(w, a, Set1I(0)));
-      acc[c] = Fma(dot, Mul(d, Set1(a->scale)), acc[c]);
-      acc[c] = Fma(m, Set1(a->sum), acc[c]);
+SLUICE_INLINE void AddScaled(const ColumnBlock<C>& a, F32 d, int c, I32 dot, F32 (&acc)[C]) {
+  acc[c] = Fma(ToFloat(dot), Mul(d, Set1(a.scale[c])), acc[c]);
+}
+
+// Calls body.Run<G>(first column) for groups of kInTurns columns, and for what is left.
+template <int C, int kFirst = 0, typename Body>
+SLUICE_INLINE void ForGroups(const Body& body) {
+  if constexpr (kFirst < C) {
+    constexpr int kGroup = C - kFirst < kInTurns ? C - kFirst : kInTurns;
+    body.template Run<kGroup>(kFirst);
+    ForGroups<C, kFirst + kGroup>(body);
+  }
+}
+
+template <int C, bool kMinima>
+struct NibbleGroup {
+  const I32 (&w)[8];
+  const ColumnBlock<C>& a;
+  F32 d, m;
+  F32 (&acc)[C];
+
+  template <int G>
+  __attribute__((always_inline)) void Run(int first) const {
+    I32 dots[G];
+#pragma GCC unroll 4
+    for (int c = 0; c < G; ++c) dots[c] = Set1I(kMinima ? 0 : a.minus8[first + c]);
+    DotColumns<G>(w, a.q + first, dots);
+#pragma GCC unroll 4
+    for (int c = 0; c < G; ++c) {
+      AddScaled<C>(a, d, first + c, dots[c], acc);
+      if (kMinima) acc[first + c] = Fma(m, Set1(a.sum[first + c]), acc[first + c]);
     }
   }
 };
 
-template <int C>
-struct Q4_0 {
+template <int C, bool kWithMinima>
+struct Nibbles4 {
   static constexpr int64_t kQuantBytes = kQuantBytes4;
-  static constexpr bool kMinima = false;
   SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
     I32 w[8];
     UnpackNibbles(tile.quants + b * kQuantBytes, w);
     const F32 d = LoadHalf(tile.scales + b * kLanes);
-#pragma GCC unroll 16
-    for (int c = 0; c < C; ++c) {
-      const Q8Block* a = Column(tile, c, b);
-      const F32 dot = ToFloat(DotBlock(w, a, Set1I(a->minus8)));
-      acc[c] = Fma(dot, Mul(d, Set1(a->scale)), acc[c]);
-    }
+    const F32 m = kWithMinima ? LoadHalf(tile.minima + b * kLanes) : Zero();
+    ForGroups<C>(NibbleGroup<C, kWithMinima>{w, BlockOf<C>(tile, b), d, m, acc});
+  }
+};
+template <int C>
+using Q4_1 = Nibbles4<C, true>;
+template <int C>
+using Q4_0 = Nibbles4<C, false>;
+
+#if defined(__AVX512F__)
+
+template <int C>
+struct ByteGroup {
+  const I32 (&w)[8];
+  const ColumnBlock<C>& a;
+  F32 d;
+  F32 (&acc)[C];
+
+  template <int G>
+  __attribute__((always_inline)) void Run(int first) const {
+    I32 dots[G];
+#pragma GCC unroll 4
+    for (int c = 0; c < G; ++c) dots[c] = Set1I(a.minus128[first + c]);
+    DotColumns<G>(w, a.q + first, dots);
+#pragma GCC unroll 4
+    for (int c = 0; c < G; ++c) AddScaled<C>(a, d, first + c, dots[c], acc);
   }
 };
 
 template <int C>
 struct Q8_0 {
   static constexpr int64_t kQuantBytes = kQuantBytes8;
-  static constexpr bool kMinima = false;
   SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
-    I32 dots[C];
-    DotBytes<C>(tile.quants + b * kQuantBytes, tile, b, dots);
+    I32 w[8];
+#pragma GCC unroll 8
+    for (int g = 0; g < 8; ++g) w[g] = LoadBytes(tile.quants + b * kQuantBytes + 64 * g);
     const F32 d = LoadHalf(tile.scales + b * kLanes);
-#pragma GCC unroll 16
-    for (int c = 0; c < C; ++c) {
-      const F32 scale = Set1(Column(tile, c, b)->scale);
-      acc[c] = Fma(ToFloat(dots[c]), Mul(d, scale), acc[c]);
-    }
+    ForGroups<C>(ByteGroup<C>{w, BlockOf<C>(tile, b), d, acc});
   }
 };
 
+#else
+
+template <int C>
+struct Q8_0 {
+  static constexpr int64_t kQuantBytes = kQuantBytes8;
+  SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
+    const ColumnBlock<C>& a = BlockOf<C>(tile, b);
+    I32 dots[C];
+    DotBytes<C>(tile.quants + b * kQuantBytes, a, dots);
+    const F32 d = LoadHalf(tile.scales + b * kLanes);
+#pragma GCC unroll 16
+    for (int c = 0; c < C; ++c) AddScaled<C>(a, d, c, dots[c], acc);
+  }
+};
+
+#endif
+
 template <template <int> class Format, int C>
-void RunTile(const MatMulTask& task, int64_t panel, int64_t column) {
+SLUICE_INLINE void RunTile(const MatMulTask& task, const std::byte* in, int64_t panel, float* out) {
   const int64_t blocks = task.cols / 32;
   Tile tile;
   tile.quants = task.weight + panel * task.panel_bytes;
   tile.scales = reinterpret_cast<const uint16_t*>(tile.quants + blocks * Format<C>::kQuantBytes);
   tile.minima = tile.scales + blocks * kLanes;
   tile.blocks = blocks;
-  tile.in = task.in + column * task.in_stride;
-  tile.in_stride = task.in_stride;
+  tile.in = in;
 
   F32 acc[C];
 #pragma GCC unroll 16
@@ -187,43 +264,49 @@ void RunTile(const MatMulTask& task, int64_t panel, int64_t column) {
   const int64_t row = panel * kLanes;
   const int n = task.rows - row < kLanes ? static_cast<int>(task.rows - row) : kLanes;
   const F32 bias = task.bias != nullptr ? LoadN(task.bias + row, n) : Zero();
-  float* out = task.out + column * task.out_stride + row;
 #pragma GCC unroll 16
   for (int c = 0; c < C; ++c) {
     const F32 result = task.bias != nullptr ? Add(acc[c], bias) : acc[c];
-    StoreN(out + c * task.out_stride, result, n);
+    StoreN(out + c * task.out_stride + row, result, n);
   }
 }
 
-using TileFunction = void (*)(const MatMulTask&, int64_t panel, int64_t column);
+// C columns by all panels of the task.
+template <template <int> class Format, int C>
+void RunColumns(const MatMulTask& task, int64_t column) {
+  const std::byte* in = GatherColumns<C>(task, column);
+  float* out = task.out + column * task.out_stride;
+  for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
+    RunTile<Format, C>(task, in, panel, out);
+  }
+}
 
 template <template <int> class Format>
 void Run(const MatMulTask& task) {
-  static constexpr TileFunction kTiles[] = {
-    RunTile<Format, 1>,
-    RunTile<Format, 2>,
-    RunTile<Format, 3>,
-    RunTile<Format, 4>,
+  using Function = void (*)(const MatMulTask&, int64_t column);
+  static constexpr Function kFunctions[] = {
+    RunColumns<Format, 1>,
+    RunColumns<Format, 2>,
+    RunColumns<Format, 3>,
+    RunColumns<Format, 4>,
 #if defined(__AVX512F__)
-    RunTile<Format, 5>,
-    RunTile<Format, 6>,
-    RunTile<Format, 7>,
-    RunTile<Format, 8>,
-    RunTile<Format, 9>,
-    RunTile<Format, 10>,
-    RunTile<Format, 11>,
-    RunTile<Format, 12>,
+    RunColumns<Format, 5>,
+    RunColumns<Format, 6>,
+    RunColumns<Format, 7>,
+    RunColumns<Format, 8>,
+    RunColumns<Format, 9>,
+    RunColumns<Format, 10>,
+    RunColumns<Format, 11>,
+    RunColumns<Format, 12>,
 #endif
   };
+  static_assert(sizeof(kFunctions) / sizeof(kFunctions[0]) == kQ8Columns);
   // As few tiles as possible, of sizes as equal as possible.
   const int64_t tiles = (task.columns + kQ8Columns - 1) / kQ8Columns;
   int64_t column = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t size = (task.columns - column) / (tiles - i);
-    const TileFunction run = kTiles[size - 1];
-    for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
-      run(task, panel, column);
-    }
+    kFunctions[size - 1](task, column);
     column += size;
   }
 }

@@ -16,7 +16,7 @@ const KernelTable kTable = {
 #endif
     .q8_columns = kQ8Columns,
     .attention_rows = kAttentionRows,
-    .kernel_scratch_floats = kDepth * kLanes * kPanelsMax,
+    .f32_scratch_floats = kDepth * kLanes * kPanelsMax,
     .matmul_q8 = {MatMulQ8_0, MatMulQ4_0, MatMulQ4_1},
     .matmul_f32 = {MatMulF32, MatMulF16, MatMulBF16, MatMulF32Q8_0, MatMulF32Q4_0, MatMulF32Q4_1,
                    MatMulF32Raw},

@@ -1,6 +1,7 @@
 // op_bench [--threads N] [--cpu-time] [SECTION...]: the fast CPU backend's operations beside this
 // machine's limits, measured in the same run. Sections: limits, pool, matmul, attention, sampling,
-// model, or avx2 or avx512 to see one of the two; all without any. --cpu-time, with one thread,
+// model, or avx2 or avx512 to see one of the two, or Q4_1, Q4_0, Q8_0, Q4_1_f32, F16, F32 to see
+// products of some formats; all without any. --cpu-time, with one thread,
 // counts processor time instead of time passed.
 
 #include <algorithm>
@@ -251,11 +252,19 @@ void IsaSections(CpuIsa isa, const Options& options) {
   if (options.Section("attention")) Attentions(isa, options.threads);
   if (options.Section("sampling")) Samplings(isa, options.threads);
   if (!options.Section("matmul")) return;
-  for (const DType dtype : {DType::kQ4_1, DType::kQ4_0, DType::kQ8_0}) {
-    MatMuls(isa, options.threads, dtype, ActivationMode::kInt8);
-  }
-  for (const DType dtype : {DType::kQ4_1, DType::kF16, DType::kF32}) {
-    MatMuls(isa, options.threads, dtype, ActivationMode::kF32);
+  struct Product {
+    std::string_view name;
+    DType dtype;
+    ActivationMode mode;
+  };
+  for (const Product& product : {Product{"Q4_1", DType::kQ4_1, ActivationMode::kInt8},
+                                 {"Q4_0", DType::kQ4_0, ActivationMode::kInt8},
+                                 {"Q8_0", DType::kQ8_0, ActivationMode::kInt8},
+                                 {"Q4_1_f32", DType::kQ4_1, ActivationMode::kF32},
+                                 {"F16", DType::kF16, ActivationMode::kF32},
+                                 {"F32", DType::kF32, ActivationMode::kF32}}) {
+    if (!options.Wants(product.name, {"Q4_1", "Q4_0", "Q8_0", "Q4_1_f32", "F16", "F32"})) continue;
+    MatMuls(isa, options.threads, product.dtype, product.mode);
   }
 }
 
