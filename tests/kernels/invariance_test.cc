@@ -238,6 +238,8 @@ TEST_P(Invariance, AttentionSchedules) {
     for (const auto& [head_dim, group] :
          {std::pair{64, 3}, std::pair{64, 1}, std::pair{80, 8}, std::pair{32, 5}}) {
       for (const ActivationFormat format : Formats()) {
+        // (Reading Q8 rows back is slow, and rounding knows nothing of heads.)
+        if (format == ActivationFormat::kQ8 && group != 3) continue;
         AttentionConfig config;
         config.head_dim = config.rope_dim = head_dim;
         config.group = group;
