@@ -166,6 +166,30 @@ TEST_P(SamplingConformance, DrawsFollowTheDistribution) {
   }
 }
 
+// Equal weights make all sums exact, so that the edges themselves can be tested: a share that is
+// just reached, and a draw on the border between two tokens.
+TEST_P(SamplingConformance, ExactEdges) {
+  RowRules rules;
+  const auto with = [&](float p) {
+    rules.top_p = p;
+    return Drawn({3, 3, 3, 3}, rules);
+  };
+  EXPECT_EQ(with(0.25f), (std::vector<int32_t>{0}));
+  EXPECT_EQ(with(0.2500001f), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(with(0.5f), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(with(0.75f), (std::vector<int32_t>{0, 1, 2}));
+
+  rules.top_p = 1.0f;
+  int borders = 0;
+  for (rules.position = 0; borders < 5; ++rules.position) {
+    const float place = UniformDraw(rules.seed, rules.choice, rules.position, 0) * 4096.0f;
+    if (place != std::floor(place)) continue;
+    ++borders;
+    EXPECT_EQ(Sample(std::vector<float>(4096, 1.0f), {rules}),
+              std::vector<int32_t>{static_cast<int32_t>(place)});
+  }
+}
+
 // A draw depends on its seed, choice and position, and on nothing else.
 TEST_P(SamplingConformance, DrawsArePure) {
   const std::vector<float> logits(512, 0.0f);

@@ -9,6 +9,7 @@
 namespace sluice::kernels::bench {
 
 bool g_cpu_time = false;
+bool g_best = false;
 
 double Now() {
   timespec now;
@@ -25,6 +26,7 @@ double MedianSeconds(const std::function<void()>& run, double budget_s) {
     run();
     times.push_back(Now() - begin);
   }
+  if (g_best) return *std::min_element(times.begin(), times.end());
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2),
                    times.end());
   return times[times.size() / 2];
@@ -142,6 +144,18 @@ void AttentionBench::Rope(float* qkv) {
 ModelBench::ModelBench(Bench& bench, const AttentionShape& shape, int layers)
     : bench_(bench), sequences_(shape.sequences), attention_(bench, shape) {
   constexpr DType kType = DType::kQ4_1;
+  for (const auto& [name, times] :
+       std::initializer_list<std::pair<const char*, int>>{{"norm", 2 * layers},
+                                                          {"qkv", layers},
+                                                          {"rope", layers},
+                                                          {"attention", layers},
+                                                          {"o", layers},
+                                                          {"gate_up", layers},
+                                                          {"gate", layers},
+                                                          {"down", layers},
+                                                          {"head", 1}}) {
+    best_.push_back({name, times, 1e9});
+  }
   for (int i = 0; i < layers; ++i) {
     layers_.push_back(
         {bench.RandomWeight(kType, 960, kWidth), bench.RandomWeight(kType, kWidth, kWidth),
@@ -162,30 +176,38 @@ ModelBench::ModelBench(Bench& bench, const AttentionShape& shape, int layers)
   last_ = bench.NewActivation(DType::kQ8_0, sequences_, kWidth);
 }
 
+template <typename Run>
+void ModelBench::Timed(size_t kind, const Run& run) {
+  const double begin = Now();
+  run();
+  best_[kind].seconds = std::min(best_[kind].seconds, Now() - begin);
+}
+
 void ModelBench::Step() {
   Ops& ops = bench_.ops();
   const int64_t rows = tokens();
   const auto norm = Vector<ConstTensorView>(norm_, kWidth);
-  const auto delta = Matrix(delta_, rows, kWidth);
+  const auto x = Matrix(x_, rows, kWidth), delta = Matrix(delta_, rows, kWidth);
+  const auto gate_up = Matrix(gate_up_, rows, 2 * kFfn);
   for (const Layer& layer : layers_) {
-    ops.AddRmsNorm(Matrix(x_, rows, kWidth), in_, delta, norm, 1e-5f);
-    ops.MatMul(Matrix(qkv_, rows, 960), in_, layer.qkv);
-    attention_.Rope(qkv_);
-    attention_.Attend(attended_);
-    ops.MatMul(delta, attended_, layer.o);
-    ops.AddRmsNorm(Matrix(x_, rows, kWidth), in_, delta, norm, 1e-5f);
-    ops.MatMul(Matrix(gate_up_, rows, 2 * kFfn), in_, layer.gate_up);
-    ops.GatedActivation(gated_, Matrix<ConstTensorView>(gate_up_, rows, 2 * kFfn), GateKind::kSilu);
-    ops.MatMul(delta, gated_, layer.down);
+    Timed(0, [&] { ops.AddRmsNorm(x, in_, delta, norm, 1e-5f); });
+    Timed(1, [&] { ops.MatMul(Matrix(qkv_, rows, 960), in_, layer.qkv); });
+    Timed(2, [&] { attention_.Rope(qkv_); });
+    Timed(3, [&] { attention_.Attend(attended_); });
+    Timed(4, [&] { ops.MatMul(delta, attended_, layer.o); });
+    Timed(0, [&] { ops.AddRmsNorm(x, in_, delta, norm, 1e-5f); });
+    Timed(5, [&] { ops.MatMul(gate_up, in_, layer.gate_up); });
+    Timed(6, [&] { ops.GatedActivation(gated_, gate_up, GateKind::kSilu); });
+    Timed(7, [&] { ops.MatMul(delta, gated_, layer.down); });
   }
-  std::vector<int32_t> last, ids(static_cast<size_t>(sequences_));
+  std::vector<int32_t> last;
   for (int64_t s = 0; s < sequences_; ++s) {
     last.push_back(static_cast<int32_t>((s + 1) * rows / sequences_ - 1));
   }
-  ops.GatherRows(Matrix(rows_, sequences_, kWidth), Matrix(x_, rows, kWidth),
-                 Vector<ConstTensorView>(last.data(), sequences_, DType::kI32));
-  ops.RmsNorm(last_, Matrix(rows_, sequences_, kWidth), norm, 1e-5f);
-  ops.MatMul(Matrix(logits_, sequences_, kVocabulary), last_, head_);
+  const auto sampled = Matrix(rows_, sequences_, kWidth);
+  ops.GatherRows(sampled, x, Vector<ConstTensorView>(last.data(), sequences_, DType::kI32));
+  ops.RmsNorm(last_, sampled, norm, 1e-5f);
+  Timed(8, [&] { ops.MatMul(Matrix(logits_, sequences_, kVocabulary), last_, head_); });
 }
 
 }  // namespace sluice::kernels::bench

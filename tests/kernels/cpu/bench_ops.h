@@ -13,6 +13,8 @@ namespace sluice::kernels::bench {
 // Counts the calling thread's processor time instead of time passed: for kernels on one thread of a
 // machine that has other work.
 extern bool g_cpu_time;
+// Takes the best time instead of the median: what the code can do, not what the machine gave it.
+extern bool g_best;
 
 // Median seconds of `run`, called for about `budget_s` and five times at least.
 double MedianSeconds(const std::function<void()>& run, double budget_s = 0.15);
@@ -68,6 +70,13 @@ class ModelBench {
  public:
   ModelBench(Bench& bench, const AttentionShape& shape, int layers);
   void Step();
+  // The best time of each kind of operation seen so far, by its name and how often a step has it.
+  struct Best {
+    const char* name;
+    int times;
+    double seconds;
+  };
+  const std::vector<Best>& best() const { return best_; }
   int64_t tokens() const { return attention_.tokens(); }
   int64_t sampled() const { return sequences_; }
 
@@ -76,9 +85,13 @@ class ModelBench {
   struct Layer {
     WeightView qkv, o, gate_up, down;
   };
+  template <typename Run>
+  void Timed(size_t kind, const Run& run);
+
   Bench& bench_;
   int64_t sequences_;
   AttentionBench attention_;
+  std::vector<Best> best_;
   std::vector<Layer> layers_;
   WeightView head_;
   float *x_, *qkv_, *delta_, *gate_up_, *norm_, *rows_, *logits_;

@@ -1,8 +1,8 @@
-// op_bench [--threads N] [--cpu-time] [SECTION...]: the fast CPU backend's operations beside this
-// machine's limits, measured in the same run. Sections: limits, pool, matmul, attention, sampling,
-// model, or avx2 or avx512 to see one of the two, or Q4_1, Q4_0, Q8_0, Q4_1_f32, F16, F32 to see
-// products of some formats; all without any. --cpu-time, with one thread,
-// counts processor time instead of time passed.
+// op_bench [--threads N] [--cpu-time] [--best] [SECTION...]: the fast CPU backend's operations
+// beside this machine's limits, measured in the same run. Sections: limits, pool, matmul,
+// attention, sampling, model, or avx2 or avx512 to see one of the two, or Q4_1, Q4_0, Q8_0,
+// Q4_1_f32, F16, F32 to see products of some formats; all without any. --cpu-time, with one thread,
+// counts processor time instead of time passed; --best prints best times instead of medians.
 
 #include <algorithm>
 #include <chrono>
@@ -60,7 +60,7 @@ double ReadBandwidth(int threads, int64_t mib) {
 }
 
 void Limits(int threads_max, bool avx512) {
-  std::printf("\nlimits, medians          ");
+  std::printf("\nlimits                   ");
   for (int n = 1; n <= threads_max; n *= 2) std::printf("%6d thread%s", n, n > 1 ? "s" : " ");
   const auto row = [&](const char* name, const char* unit, auto rate) {
     std::printf("\n%-24s ", name);
@@ -226,6 +226,14 @@ void Models(CpuIsa isa, int threads) {
                 std::string(NameOf(isa)).c_str(), static_cast<long>(shape.sequences),
                 static_cast<long>(shape.queries), static_cast<long>(shape.context), seconds * 1e3,
                 static_cast<double>(model.tokens()) / seconds);
+    double sum = 0;
+    std::printf("    best of each operation, us:");
+    for (const ModelBench::Best& best : model.best()) {
+      std::printf(" %s %.1f", best.name, best.seconds * 1e6);
+      sum += best.times * best.seconds;
+    }
+    std::printf("; together %.2f ms, %.0f tok/s\n", sum * 1e3,
+                static_cast<double>(model.tokens()) / sum);
     std::fflush(stdout);
   }
 }
@@ -272,7 +280,9 @@ int Main(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--cpu-time") {
+    if (word == "--best") {
+      g_best = true;
+    } else if (word == "--cpu-time") {
       g_cpu_time = true, options.threads = 1;
     } else if (word == "--threads" && i + 1 < argc) {
       options.threads = std::clamp(std::atoi(argv[++i]), 1, ThreadPool::kThreadsMax);
@@ -284,8 +294,8 @@ int Main(int argc, char** argv) {
   if (isas.empty()) return std::puts("this processor has no AVX2"), 1;
   double load = 0;
   getloadavg(&load, 1);
-  std::printf("%s, %d threads, load average at the start %.2f\n", ProcessorName().c_str(),
-              options.threads, load);
+  std::printf("%s, %d threads, %s, load average at the start %.2f\n", ProcessorName().c_str(),
+              options.threads, g_best ? "best times" : "medians", load);
   if (options.Section("limits")) Limits(options.threads, isas[0] == CpuIsa::kAvx512Vnni);
   if (options.Section("pool")) Pool(options.threads);
   for (const CpuIsa isa : isas) {
