@@ -72,17 +72,16 @@ Connection::Awaitable<void> Connection::Wait(TimePoint until) {
 void Connection::StartRead() {
   if (reading_ || input_ended_) return;
   reading_ = true;
-  socket_.async_read_some(
-      net::buffer(read_space_),
-      [self = shared_from_this()](error_code error, size_t bytes) {
-        self->reading_ = false;
-        if (error) {
-          self->input_ended_ = true;
-        } else {
-          self->in_.append(self->read_space_.data(), bytes);
-        }
-        self->wake_.cancel();
-      });
+  socket_.async_read_some(net::buffer(read_space_),
+                          [self = shared_from_this()](error_code error, size_t bytes) {
+                            self->reading_ = false;
+                            if (error) {
+                              self->input_ended_ = true;
+                            } else {
+                              self->in_.append(self->read_space_.data(), bytes);
+                            }
+                            self->wake_.cancel();
+                          });
 }
 
 void Connection::Consume(size_t bytes) {
@@ -147,8 +146,8 @@ Connection::Awaitable<Connection::ReadResult> Connection::ReadRequest(RequestPar
     if (input_ended_ || closed_ || (closing_ && !begun)) co_return ReadResult::kClose;
     if (steady_clock::now() >= deadline) {
       if (!begun) co_return ReadResult::kClose;
-      refusal_ = HttpError(408, header_seen ? "the body did not come in time"
-                                            : "the headers did not come in time");
+      refusal_ = HttpError(
+          408, header_seen ? "the body did not come in time" : "the headers did not come in time");
       co_return ReadResult::kRefuse;
     }
     StartRead();
@@ -178,11 +177,11 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   const auto match = set_->router().Find(request.method, request.path);
   const bool idle_soon = closing_;
   if (idle_soon) request.keep_alive = false;
-  const auto exchange = std::make_shared<Exchange>(
-      std::move(request), limits.backlog_bytes,
-      [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->Notify();
-      });
+  const auto exchange = std::make_shared<Exchange>(std::move(request), limits.backlog_bytes,
+                                                   [weak = weak_from_this()] {
+                                                     if (const auto self = weak.lock())
+                                                       self->Notify();
+                                                   });
   if (match.handler != nullptr) {
     (*match.handler)(exchange);
   } else {
@@ -221,11 +220,10 @@ Connection::Awaitable<bool> Connection::Put(std::string_view bytes, const Exchan
     if (bytes.empty()) break;
     if (n > 0) deadline = steady_clock::now() + set_->limits().stall_timeout;
     writable_ = false;
-    socket_.async_wait(net::ip::tcp::socket::wait_write,
-                       [self = shared_from_this()](error_code) {
-                         self->writable_ = true;
-                         self->wake_.cancel();
-                       });
+    socket_.async_wait(net::ip::tcp::socket::wait_write, [self = shared_from_this()](error_code) {
+      self->writable_ = true;
+      self->wake_.cancel();
+    });
     while (!writable_) {
       const bool stalled = steady_clock::now() >= deadline;
       if (stalled || input_ended_ || closed_ || (exchange != nullptr && exchange->gone())) {

@@ -65,7 +65,7 @@ class Connection final : public ClosableConnection,
   ConnectionSet* const set_;
   const bool refused_;
   std::array<char, 16 << 10> read_space_;
-  std::string in_;      // received; the first in_used_ bytes are taken
+  std::string in_;  // received; the first in_used_ bytes are taken
   size_t in_used_ = 0;
   bool reading_ = false;
   bool input_ended_ = false;  // end of stream or a read error

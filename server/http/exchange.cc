@@ -158,8 +158,6 @@ void Exchange::Abandon() {
   if (gone) gone();
 }
 
-bool Exchange::KeepAlive() const {
-  return request_.keep_alive && (chunked_ || !streaming_);
-}
+bool Exchange::KeepAlive() const { return request_.keep_alive && (chunked_ || !streaming_); }
 
 }  // namespace sluice::server

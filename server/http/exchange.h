@@ -17,8 +17,8 @@ namespace sluice::server {
 // the next write, as one HTTP chunk.
 class Exchange {
  public:
-  // `backlog_bytes`: most bytes of a stream that may wait. `wake`: called, on any thread, when there
-  // is something new for the connection to take.
+  // `backlog_bytes`: most bytes of a stream that may wait. `wake`: called, on any thread, when
+  // there is something new for the connection to take.
   Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake);
 
   const HttpRequest& request() const { return request_; }

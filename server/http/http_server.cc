@@ -98,9 +98,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(
   const std::string where = options.host + ":" + std::to_string(options.port);
   error_code error;
   tcp::resolver resolver(impl->io);
-  const auto found = resolver.resolve(options.host, std::to_string(options.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service,
-                                      error);
+  const auto found =
+      resolver.resolve(options.host, std::to_string(options.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error || found.empty()) {
     return engine::Unavailable("cannot listen on " + where + ": " + error.message());
   }

@@ -7,12 +7,12 @@ namespace sluice::server {
 
 // What one client, and all clients together, may take of the HTTP front. Fixed at start-up.
 struct HttpLimits {
-  size_t header_bytes = 32 << 10;       // request line and headers; more: 431
-  size_t body_bytes = 8 << 20;          // more: 413
-  size_t early_bytes = 64 << 10;        // of following requests, taken in while one is answered
-  size_t backlog_bytes = 256 << 10;     // of one stream, waiting for a slow reader; more: cancelled
-  size_t linger_bytes = 64 << 20;       // of a refused body, read and dropped before the close
-  int connections = 4096;               // more: 503 and closed
+  size_t header_bytes = 32 << 10;    // request line and headers; more: 431
+  size_t body_bytes = 8 << 20;       // more: 413
+  size_t early_bytes = 64 << 10;     // of following requests, taken in while one is answered
+  size_t backlog_bytes = 256 << 10;  // of one stream, waiting for a slow reader; more: cancelled
+  size_t linger_bytes = 64 << 20;    // of a refused body, read and dropped before the close
+  int connections = 4096;            // more: 503 and closed
   std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte to its headers
   std::chrono::milliseconds body_timeout{60'000};    // from the headers to the body's end
   std::chrono::milliseconds idle_timeout{75'000};    // between requests

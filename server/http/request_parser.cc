@@ -63,11 +63,11 @@ size_t RequestParser::Put(std::string_view bytes) {
     used += n;
     if (error == http::error::need_more) break;
     if (error == http::error::body_limit) {
-      Fail(413, "the body is larger than the limit of " + std::to_string(limits_.body_bytes) +
-                    " bytes");
+      Fail(413,
+           "the body is larger than the limit of " + std::to_string(limits_.body_bytes) + " bytes");
     } else if (error == http::error::header_limit) {
-      Fail(431, "the headers are larger than the limit of " +
-                    std::to_string(limits_.header_bytes) + " bytes");
+      Fail(431, "the headers are larger than the limit of " + std::to_string(limits_.header_bytes) +
+                    " bytes");
     } else if (error == http::error::bad_version) {
       Fail(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     } else if (error) {
@@ -119,16 +119,14 @@ void RequestParser::OnHeader() {
   if (!expect.empty() && expect != "100-continue") {
     return Fail(417, "Expect: only 100-continue is understood");
   }
-  if (const auto length = impl_->parser.content_length();
-      length && *length > limits_.body_bytes) {
+  if (const auto length = impl_->parser.content_length(); length && *length > limits_.body_bytes) {
     Fail(413, "the body of " + std::to_string(*length) + " bytes is larger than the limit of " +
                   std::to_string(limits_.body_bytes));
   }
 }
 
 bool RequestParser::expects_continue() const {
-  return head_taken_ && head_.http11 && !head_.Header("expect").empty() &&
-         !impl_->parser.is_done();
+  return head_taken_ && head_.http11 && !head_.Header("expect").empty() && !impl_->parser.is_done();
 }
 
 HttpRequest RequestParser::Release() {

@@ -14,8 +14,7 @@ bool PathMatches(std::string_view pattern, std::string_view path) {
 }  // namespace
 
 void Router::Add(std::string method, std::string path, Handler handler, Admission admission) {
-  routes_.push_back(
-      {std::move(method), std::move(path), std::move(handler), std::move(admission)});
+  routes_.push_back({std::move(method), std::move(path), std::move(handler), std::move(admission)});
 }
 
 Router::Match Router::Find(std::string_view method, std::string_view path) const {

@@ -18,11 +18,10 @@ Front::Front(FrontOptions options, const ModelRegistry* registry, const Readines
 Front::~Front() { Stop(std::chrono::milliseconds(0)); }
 
 absl::Status Front::Listen() {
-  SLUICE_ASSIGN_OR_RETURN(server_,
-                          HttpServer::Listen(options_.http, &router_,
-                                             [this](std::string_view route, int status) {
-                                               metrics_.CountRequest(route, status);
-                                             }));
+  SLUICE_ASSIGN_OR_RETURN(server_, HttpServer::Listen(options_.http, &router_,
+                                                      [this](std::string_view route, int status) {
+                                                        metrics_.CountRequest(route, status);
+                                                      }));
   return absl::OkStatus();
 }
 

@@ -42,9 +42,8 @@ void AddStatusRoutes(Router* router, const Readiness* readiness, const Metrics* 
     exchange->Reply(std::move(response));
   });
   for (const char* path : {"/readyz", "/health", "/ping"}) {
-    router->Add("GET", path, [readiness](ExchangePtr exchange) {
-      exchange->Reply(StateResponse(*readiness));
-    });
+    router->Add("GET", path,
+                [readiness](ExchangePtr exchange) { exchange->Reply(StateResponse(*readiness)); });
   }
   std::string body = "{\"version\":";
   AppendJsonString(body, version);

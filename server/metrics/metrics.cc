@@ -48,8 +48,8 @@ class ModelObserver : public engine::EngineObserver {
     };
     first_token_ = histogram("sluice_time_to_first_token_seconds",
                              "From a request's arrival to its first token.", 60);
-    next_token_ = histogram("sluice_inter_token_latency_seconds",
-                            "Between two tokens of one answer.", 60);
+    next_token_ =
+        histogram("sluice_inter_token_latency_seconds", "Between two tokens of one answer.", 60);
     // Long answers and long queues last: up to half an hour.
     whole_ = histogram("sluice_e2e_request_latency_seconds",
                        "From a request's arrival to the end of an answer.", 1800);
@@ -140,8 +140,8 @@ void AppendEngineFamilies(const ModelRegistry& models, std::vector<MetricFamily>
     recomputed.Add(static_cast<double>(stats.recomputed_tokens), label);
     steps.Add(static_cast<double>(stats.steps), label);
   }
-  for (SnapshotFamily* family : {&running, &waiting, &usage, &blocks, &prompt, &made, &preempted,
-                                 &recomputed, &steps}) {
+  for (SnapshotFamily* family :
+       {&running, &waiting, &usage, &blocks, &prompt, &made, &preempted, &recomputed, &steps}) {
     out->push_back(family->Take());
   }
 }
@@ -189,8 +189,8 @@ Metrics::Metrics(const ModelRegistry* registry, std::string_view version)
                          .Help("HTTP requests by route and status; 499: the client left.")
                          .Register(impl_->registry);
   for (const auto& model : registry->models()) {
-    impl_->observers.emplace(model->facts.name, std::make_unique<ModelObserver>(
-                                                    &impl_->registry, model->facts.name));
+    impl_->observers.emplace(model->facts.name,
+                             std::make_unique<ModelObserver>(&impl_->registry, model->facts.name));
   }
 }
 

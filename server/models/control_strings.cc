@@ -110,8 +110,8 @@ absl::Status ControlStrings::EncodePiece(std::string piece, std::string_view mar
   for (size_t at = piece.find(mark); at != std::string::npos; at = piece.find(mark, at)) {
     piece.erase(at, mark.size());
   }
-  const auto control = Contains(piece) ? engine::ControlTokens::kPlainText
-                                       : engine::ControlTokens::kParse;
+  const auto control =
+      Contains(piece) ? engine::ControlTokens::kPlainText : engine::ControlTokens::kParse;
   SLUICE_ASSIGN_OR_RETURN(const std::vector<int32_t> part,
                           tokenizer_.Encode(piece, control, max_tokens - ids->size()));
   ids->insert(ids->end(), part.begin(), part.end());
@@ -138,8 +138,7 @@ absl::StatusOr<std::vector<int32_t>> ControlStrings::Encode(std::string_view ren
     i += length;
     begin = i;
   }
-  SLUICE_RETURN_IF_ERROR(
-      EncodePiece(std::string(rendered.substr(begin)), mark, max_tokens, &ids));
+  SLUICE_RETURN_IF_ERROR(EncodePiece(std::string(rendered.substr(begin)), mark, max_tokens, &ids));
   return ids;
 }
 
@@ -148,8 +147,8 @@ void MarkChooser::See(std::string_view text) {
   for (size_t i = 0; i + 3 < text.size(); ++i) {
     const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[i + k]); };
     if (byte(0) != 0xF3 || byte(1) < 0xB0 || byte(1) > 0xBF) continue;
-    taken_[static_cast<size_t>((byte(1) & 0x0F) << 12 | (byte(2) & 0x3F) << 6 |
-                               (byte(3) & 0x3F))] = true;
+    taken_[static_cast<size_t>((byte(1) & 0x0F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F))] =
+        true;
   }
 }
 

@@ -205,7 +205,7 @@ void Answer::LogLine(int status) const {
   std::snprintf(times, sizeof times, "queue_ms=%.1f ttft_ms=%.1f total_ms=%.1f", queued, first,
                 Milliseconds(now - setup_.arrival));
   SLUICE_LOG(kInfo) << "request id=" << id() << " http_id=" << exchange_->request().id
-                    << " model=" << setup_.facts.model << " stream=" << (setup_.stream ? 1 : 0)
+                    << " model=\"" << setup_.facts.model << "\" stream=" << (setup_.stream ? 1 : 0)
                     << " prompts=" << setup_.prompts.size() << " n=" << setup_.n
                     << " prompt_tokens=" << prompt_tokens_ << " generated=" << generated_ << " "
                     << times << " finish=" << reasons << " status=" << status;

@@ -48,9 +48,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
  private:
   struct Progress {
-    std::string text;            // not streamed: all so far
+    std::string text;  // not streamed: all so far
     std::vector<int32_t> token_ids;
-    bool begun = false;          // the role event is out
+    bool begun = false;  // the role event is out
     int32_t generated = 0;
     engine::FinishReason finish = engine::FinishReason::kNone;
     StopReason stop_reason;
@@ -82,7 +82,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   int64_t generated_ = 0;
   bool streaming_ = false;  // the head is out
   int status_ = 200;
-  std::string events_;      // reused for each chunk
+  std::string events_;  // reused for each chunk
 };
 
 }  // namespace sluice::server::openai

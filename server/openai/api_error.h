@@ -12,8 +12,8 @@ namespace sluice::server::openai {
 struct ApiError {
   int status = 400;
   std::string message;
-  std::string param;  // the field; empty: null
-  std::string code;   // a word for programs; empty: null
+  std::string param;            // the field; empty: null
+  std::string code;             // a word for programs; empty: null
   int retry_after_seconds = 0;  // 0: no Retry-After
 
   std::string_view type() const;

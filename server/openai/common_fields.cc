@@ -63,8 +63,8 @@ void ReadLogitBias(const FieldReader& fields, const RequestCaps& caps,
     float bias = 0;
     if (values.Get(key) == nullptr) continue;
     values.Float(key, &bias);
-    if (inner) return fields.Fail("logit_bias", "of token " + std::string(key) + ": " +
-                                                    inner->message);
+    if (inner)
+      return fields.Fail("logit_bias", "of token " + std::string(key) + ": " + inner->message);
     sampling->logit_bias.emplace_back(token, bias);
   }
 }

@@ -63,9 +63,7 @@ class FieldReader {
 // The value as a whole number, if it is one in the range of int64_t.
 std::optional<int64_t> WholeNumber(const boost::json::value& value);
 
-inline std::string_view View(const boost::json::string& text) {
-  return {text.data(), text.size()};
-}
+inline std::string_view View(const boost::json::string& text) { return {text.data(), text.size()}; }
 inline std::string_view View(boost::json::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace sluice::server::openai

@@ -122,9 +122,9 @@ void Service::Detokenize(const ExchangePtr& exchange) {
   const engine::Tokenizer& tokenizer = *std::get<ModelPtr>(found)->facts.tokenizer;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < tokenizer.vocab_size()) continue;
-    fields.Fail("tokens[" + std::to_string(i) + "]",
-                "token " + std::to_string(ids[i]) + " is not in the vocabulary of " +
-                    std::to_string(tokenizer.vocab_size()));
+    fields.Fail("tokens[" + std::to_string(i) + "]", "token " + std::to_string(ids[i]) +
+                                                         " is not in the vocabulary of " +
+                                                         std::to_string(tokenizer.vocab_size()));
     return Refuse(exchange, *error);
   }
   std::string out = "{\"prompt\":";

@@ -47,8 +47,7 @@ TokensOrError ChatTokens(const ServedModel& model, const ChatPrompt& prompt) {
 TokensOrError PromptTokens(const ServedModel& model, const WirePrompt& prompt,
                            const std::string& name, std::optional<bool> add_special_tokens) {
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    return Checked(model, name,
-                   EncodeText(model, *text, add_special_tokens, CountedTokens(model)));
+    return Checked(model, name, EncodeText(model, *text, add_special_tokens, CountedTokens(model)));
   }
   const auto& ids = std::get<std::vector<int32_t>>(prompt);
   const int32_t vocabulary = model.facts.tokenizer->vocab_size();
@@ -56,8 +55,8 @@ TokensOrError PromptTokens(const ServedModel& model, const WirePrompt& prompt,
     if (ids[i] >= 0 && ids[i] < vocabulary) continue;
     const std::string item = name + "[" + std::to_string(i) + "]";
     return ApiError{400,
-                    item + ": token " + std::to_string(ids[i]) +
-                        " is not in the vocabulary of " + std::to_string(vocabulary),
+                    item + ": token " + std::to_string(ids[i]) + " is not in the vocabulary of " +
+                        std::to_string(vocabulary),
                     item, "invalid_value"};
   }
   return Checked(model, name, ids);

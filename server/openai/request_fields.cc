@@ -77,8 +77,8 @@ void ReadMessage(const FieldReader& fields, json::array* out) {
   fields.String("role", &role);
   if (!fields.ok()) return;
   if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
-    return fields.Fail("role", "\"" + Clip(role) +
-                                   "\" is not one of system, developer, user, assistant, tool");
+    return fields.Fail(
+        "role", "\"" + Clip(role) + "\" is not one of system, developer, user, assistant, tool");
   }
   // OpenAI's newer name for the same thing; models know the older one.
   message["role"] = role == "developer" ? "system" : role;
@@ -106,9 +106,15 @@ void ReadMessage(const FieldReader& fields, json::array* out) {
 
 // Names that only the server may give to a template.
 bool IsReserved(std::string_view name) {
-  constexpr std::string_view kReserved[] = {"messages",  "tools",     "documents", "chat_template",
-                                            "bos_token", "eos_token", "tokenize",
-                                            "add_generation_prompt", "continue_final_message"};
+  constexpr std::string_view kReserved[] = {"messages",
+                                            "tools",
+                                            "documents",
+                                            "chat_template",
+                                            "bos_token",
+                                            "eos_token",
+                                            "tokenize",
+                                            "add_generation_prompt",
+                                            "continue_final_message"};
   return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
 }
 
@@ -118,8 +124,8 @@ void ReadTemplateArguments(const FieldReader& fields, ChatPrompt* prompt) {
   if (const json::object* arguments = fields.Object("chat_template_kwargs")) {
     for (const auto& member : *arguments) {
       if (IsReserved(View(member.key()))) {
-        return fields.Fail("chat_template_kwargs",
-                           "\"" + std::string(View(member.key())) + "\" is not the caller's to set");
+        return fields.Fail("chat_template_kwargs", "\"" + std::string(View(member.key())) +
+                                                       "\" is not the caller's to set");
       }
     }
     prompt->template_arguments = *arguments;

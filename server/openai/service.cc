@@ -52,12 +52,14 @@ void Service::AddWork(Router* router, const char* path, Work work, bool needs_en
       try {
         (this->*work)(exchange);
       } catch (const std::exception& error) {
-        Refuse(exchange, {500, std::string("internal error: ") + error.what(), "", "internal_error"});
+        Refuse(exchange,
+               {500, std::string("internal error: ") + error.what(), "", "internal_error"});
       }
     });
     if (accepted) return;
-    Refuse(exchange, {429, "too many requests wait to be read, at most " +
-                               std::to_string(parts_.pool->queue_max()) + " may",
+    Refuse(exchange, {429,
+                      "too many requests wait to be read, at most " +
+                          std::to_string(parts_.pool->queue_max()) + " may",
                       "", "queue_full", 1});
   };
   Admission admission;
@@ -72,15 +74,14 @@ void Service::AddWork(Router* router, const char* path, Work work, bool needs_en
 
 void Service::Refuse(const ExchangePtr& exchange, const ApiError& error) const {
   const HttpRequest& request = exchange->request();
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() -
-                                                              request.arrival)
-                        .count();
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - request.arrival)
+          .count();
   exchange->Reply(ErrorResponse(error));
   // Only the field's name: messages may quote the caller's text, which does not belong in a log.
   SLUICE_LOG(kInfo) << "refused path=" << request.path << " http_id=" << request.id
                     << " status=" << error.status << " code=" << error.code
-                    << " param=" << (error.param.empty() ? "-" : error.param)
-                    << " total_ms=" << ms;
+                    << " param=" << (error.param.empty() ? "-" : error.param) << " total_ms=" << ms;
 }
 
 std::optional<ApiError> Service::NotReady() const {
@@ -103,17 +104,16 @@ std::optional<ApiError> Service::NotReady() const {
 
 std::variant<Service::ModelPtr, ApiError> Service::FindModel(const std::string& name) const {
   if (ModelPtr model = parts_.registry->Find(name)) return model;
-  return ApiError{404,
-                  "model: there is no \"" + Clip(name, 128) + "\" here; served: " +
-                      parts_.registry->Names(),
-                  "model", "model_not_found"};
+  return ApiError{
+      404,
+      "model: there is no \"" + Clip(name, 128) + "\" here; served: " + parts_.registry->Names(),
+      "model", "model_not_found"};
 }
 
 std::optional<ApiError> Service::Overloaded(const ServedModel& model, int64_t answers) const {
   const engine::Engine* engine = model.engine.load();
   const engine::EngineStats stats = engine->stats();
-  if (stats.requests_waiting == 0 ||
-      stats.requests_waiting + answers <= model.facts.waiting_max) {
+  if (stats.requests_waiting == 0 || stats.requests_waiting + answers <= model.facts.waiting_max) {
     return std::nullopt;
   }
   return ApiError{429,
@@ -185,8 +185,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   base->n = fields.n;
   base->arrival = setup.arrival;
   const std::vector<std::vector<int32_t>> prompts = setup.prompts;
-  const auto answer =
-      std::make_shared<Answer>(std::move(setup), exchange, engine, parts_.pool);
+  const auto answer = std::make_shared<Answer>(std::move(setup), exchange, engine, parts_.pool);
   for (size_t i = 0; i < prompts.size(); ++i) {
     auto request = std::make_shared<engine::GenerateRequest>(*base);
     request->prompt = prompts[i];

@@ -1,0 +1,216 @@
+#include "server/lifecycle/daemon.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "server/lifecycle/events.h"
+#include "server/lifecycle/progress_display.h"
+
+namespace sluice::server {
+namespace {
+
+// For answers that are complete to reach their clients, once nothing runs any more.
+constexpr std::chrono::milliseconds kFlushTime{2'000};
+
+sigset_t EndSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+std::string Mebibytes(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+// The whole life of one daemon, on the main thread but for loading and signals.
+class Daemon {
+ public:
+  explicit Daemon(ServeOptions options) : options_(std::move(options)) {}
+  int Run();
+
+ private:
+  absl::Status Open();
+  void WatchSignals();
+  void Load();
+  void OnLoaded();
+  int End(const LifeEvent& cause);
+  // The process ends here and now: loading can't be interrupted.
+  [[noreturn]] void LeaveWhileLoading(int code);
+
+  const ServeOptions options_;
+  LifeEvents events_;
+  Readiness readiness_;
+  ModelRegistry registry_;
+  std::shared_ptr<ServedModel> served_;
+  std::unique_ptr<engine::LoadableModel> model_;
+  // Destroyed in reverse: the front, which calls the engine, before it. Metrics, which the engine
+  // calls, are the front's: the engine is ended by hand before the front is destroyed.
+  std::unique_ptr<Front> front_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::thread loader_;
+};
+
+absl::Status Daemon::Open() {
+  SLUICE_ASSIGN_OR_RETURN(model_, engine::LoadableModel::Open(options_.model));
+  SLUICE_LOG(kInfo) << "model " << model_->name() << ": " << model_->Describe();
+  SLUICE_LOG(kInfo) << "backend: " << model_->DescribeBackend();
+  const engine::MemoryPlan& memory = model_->memory();
+  SLUICE_LOG(kInfo) << "memory: weights " << Mebibytes(memory.weights_bytes) << ", KV "
+                    << Mebibytes(memory.kv_bytes) << " (" << memory.kv_blocks << " blocks, "
+                    << memory.kv_tokens << " tokens), buffers " << Mebibytes(memory.buffers_bytes)
+                    << "; limit " << Mebibytes(memory.limit_bytes);
+  ServedModel::Facts facts;
+  facts.name = model_->name();
+  facts.created = std::time(nullptr);
+  facts.context_tokens = model_->context_tokens();
+  facts.waiting_max = options_.model.engine.waiting_max;
+  facts.tokenizer = model_->tokenizer();
+  facts.chat_template = model_->chat_template();
+  facts.bos_token = model_->bos_token();
+  facts.eos_token = model_->eos_token();
+  served_ = std::make_shared<ServedModel>(std::move(facts));
+  registry_.Add(served_);
+  readiness_.Progress("weights", 0);
+  front_ = std::make_unique<Front>(options_.front, &registry_, &readiness_);
+  return front_->Listen();
+}
+
+void Daemon::WatchSignals() {
+  std::thread([this] {
+    const sigset_t set = EndSignals();
+    int signal = 0;
+    sigwait(&set, &signal);
+    events_.Post({LifeEvent::Kind::kSignal, "", signal});
+    sigwait(&set, &signal);
+    // Asked twice: the destructors' order does not matter any more.
+    _exit(128 + signal);
+  }).detach();
+}
+
+void Daemon::Load() {
+  loader_ = std::thread([this] {
+    ProgressDisplay display;
+    auto engine = model_->Load(
+        [&](const engine::LoadProgress& progress) {
+          readiness_.Progress(progress.stage, progress.fraction);
+          display.Show(progress);
+        },
+        front_->metrics()->ObserverOf(model_->name()),
+        [this](const absl::Status& status) {
+          readiness_.Set(Readiness::State::kFailed);
+          events_.Post({LifeEvent::Kind::kFatal, engine::Message(status), 0});
+        });
+    display.End();
+    if (!engine.ok()) {
+      events_.Post({LifeEvent::Kind::kLoadFailed, engine::Message(engine.status()), 0});
+      return;
+    }
+    engine_ = std::move(*engine);
+    events_.Post({LifeEvent::Kind::kLoaded, "", 0});
+  });
+}
+
+void Daemon::OnLoaded() {
+  loader_.join();
+  served_->engine.store(engine_.get());
+  readiness_.Set(Readiness::State::kReady);
+  const std::string& host = options_.front.http.host;
+  const std::string url =
+      "http://" + (host == "0.0.0.0" ? "127.0.0.1" : host) + ":" + std::to_string(front_->port());
+  SLUICE_LOG(kInfo) << "ready: " << url;
+  std::fprintf(stderr,
+               "\nTry it:\n  curl %s/v1/chat/completions -H 'Content-Type: application/json' \\\n"
+               "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is the capital of "
+               "France?\"}], \"stream\": true}'\n\n",
+               url.c_str());
+}
+
+void Daemon::LeaveWhileLoading(int code) {
+  SLUICE_LOG(kInfo) << "ended while loading";
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+int Daemon::End(const LifeEvent& cause) {
+  int code = 0;
+  if (cause.kind == LifeEvent::Kind::kSignal) {
+    readiness_.Set(Readiness::State::kDraining);
+    SLUICE_LOG(kInfo) << "signal " << cause.signal << ": finishing what runs, at most "
+                      << options_.grace.count() / 1000.0 << " s";
+    const bool all = engine_->Drain(options_.grace);
+    SLUICE_LOG(kInfo) << (all ? "all answers finished" : "time is over: answers were cut off");
+  } else {
+    code = 1;
+    SLUICE_LOG(kError) << "the engine failed: " << cause.message;
+  }
+  front_->Stop(kFlushTime);
+  served_->engine.store(nullptr);
+  engine_.reset();
+  SLUICE_LOG(kInfo) << "ended";
+  return code;
+}
+
+int Daemon::Run() {
+  if (const absl::Status status = Open(); !status.ok()) {
+    SLUICE_LOG(kError) << engine::Message(status);
+    return 1;
+  }
+  SLUICE_LOG(kInfo) << "listening on " << options_.front.http.host << ":" << front_->port()
+                    << " (loading)";
+  WatchSignals();
+  Load();
+  for (;;) {
+    const LifeEvent event = events_.Next();
+    switch (event.kind) {
+      case LifeEvent::Kind::kLoaded:
+        OnLoaded();
+        break;
+      case LifeEvent::Kind::kLoadFailed:
+        SLUICE_LOG(kError) << "loading failed: " << event.message;
+        loader_.join();
+        front_->Stop(std::chrono::milliseconds(0));
+        return 1;
+      case LifeEvent::Kind::kSignal:
+      case LifeEvent::Kind::kFatal:
+        if (loader_.joinable()) {
+          LeaveWhileLoading(event.kind == LifeEvent::Kind::kFatal ? 1 : 0);
+        }
+        return End(event);
+    }
+  }
+}
+
+}  // namespace
+
+void PrepareProcess() {
+  signal(SIGPIPE, SIG_IGN);
+  const sigset_t set = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+int RunDaemon(ServeOptions options) {
+  engine::SetLogLevel(options.log_level);
+  // Never destroyed: the thread that waits for a second signal may still hold on to it.
+  static Daemon* const daemon = new Daemon(std::move(options));
+  return daemon->Run();
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,18 @@
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/config/serve_options.h"
+#include "server/lifecycle/daemon.h"
+
+int main(int argc, char** argv) {
+  using namespace sluice::server;  // NOLINT: main.cc is the server's
+  PrepareProcess();
+  auto parsed = ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (const auto* print = std::get_if<PrintAndExit>(&parsed)) {
+    std::fputs(print->text.c_str(), print->code == 0 ? stdout : stderr);
+    return print->code;
+  }
+  return RunDaemon(std::move(std::get<ServeOptions>(parsed)));
+}
