@@ -98,6 +98,9 @@ Value ForLoop::Attribute(Runtime& runtime, std::string_view name) {
     return index0_ <= 0 ? Runtime::MakeUndefined("there is no previous item") : before_;
   }
   if (name == "nextitem") return Peek() ? *after_ : Runtime::MakeUndefined("there is no next item");
+  if (name == "cycle" || name == "changed") {
+    return Value(CallablePtr(std::make_shared<LoopFunction>(shared_from_this(), name == "cycle")));
+  }
   return runtime.MakeUndefined("'LoopContext object' has no attribute '" + std::string(name) + "'");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@ namespace sluice::engine::jinja {
 
 // The items of one run of a for statement, and its variable `loop`. The statement's condition is
 // tried on each item as it is reached, since the body may change what the condition sees.
-class ForLoop : public Loop {
+class ForLoop : public Loop, public std::enable_shared_from_this<ForLoop> {
  public:
   ForLoop(Evaluator* evaluator, const Statement* statement, Scope* scope, int64_t depth0)
       : evaluator_(evaluator), statement_(statement), scope_(scope), depth0_(depth0) {}

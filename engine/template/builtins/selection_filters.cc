@@ -13,6 +13,7 @@ namespace {
 
 Value Map(Runtime& runtime, const Value& input, Arguments& arguments) {
   std::vector<Value> items;
+  if (Truth(input) && !IsIterable(input)) return FailingIterator(input);
   if (Truth(input) && !Iterate(runtime, input, &items)) return Value();
   if (arguments.positional.empty()) {
     if (items.empty()) return runtime.MakeList({}, List::Kind::kIterator);
@@ -44,6 +45,7 @@ Value Map(Runtime& runtime, const Value& input, Arguments& arguments) {
 Value Choose(Runtime& runtime, const Value& input, Arguments arguments, bool by_attribute,
              bool wanted) {
   std::vector<Value> items, kept;
+  if (Truth(input) && !IsIterable(input)) return FailingIterator(input);
   if (Truth(input) && !Iterate(runtime, input, &items)) return Value();
   if (items.empty()) return runtime.MakeList({}, List::Kind::kIterator);
   Value attribute = None{};

@@ -145,6 +145,7 @@ Value ItemsFilter(Runtime& runtime, const Value& input, Arguments& arguments) {
 
 Value Unique(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "unique", arguments, {"case_sensitive", "attribute"});
+  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
   if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
   AttributeGetter getter(runtime, parameters[1]);
@@ -195,6 +196,7 @@ Value Sum(Runtime& runtime, const Value& input, Arguments& arguments) {
 
 Value Batch(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "batch", arguments, {"linecount", "fill_with"}, 1);
+  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
   if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
   const int64_t count = parameters.Integer(0, 1);
@@ -218,6 +220,7 @@ Value Batch(Runtime& runtime, const Value& input, Arguments& arguments) {
 
 Value Slice(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "slice", arguments, {"slices", "fill_with"}, 1);
+  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
   if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
   const int64_t slices = parameters.Integer(0, 1);

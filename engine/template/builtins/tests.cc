@@ -33,9 +33,7 @@ bool IsSequence(const Value& value) {
   return value.is_undefined() || value.string() || value.dict() || (list && list->is_sequence());
 }
 
-bool IsIterable(const Value& value) {
-  return value.is_undefined() || value.string() || value.dict() || value.list() || value.loop();
-}
+bool IsIterableOrLoop(const Value& value) { return IsIterable(value) || value.loop(); }
 
 // Jinja2's undefined has a __call__, which only raises: it counts.
 bool IsCallable(const Value& value) {
@@ -97,7 +95,7 @@ constexpr std::array<std::pair<std::string_view, Test>, 39> kTests = {{
     {"false", Simple<IsFalse>},
     {"mapping", Simple<IsMapping>},
     {"sequence", Simple<IsSequence>},
-    {"iterable", Simple<IsIterable>},
+    {"iterable", Simple<IsIterableOrLoop>},
     {"callable", Simple<IsCallable>},
     {"escaped", Simple<IsEscaped>},
     {"filter", Simple<FilterExists>},

@@ -133,8 +133,10 @@ Value Indent(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "indent", arguments, {"width", "first", "blank"});
   if (!parameters.ok()) return Value();
   const std::string indentation = Indentation(runtime, parameters);
-  const std::string text = ToStr(runtime, input) + "\n";
+  if (input.is_undefined()) return FailUndefined(runtime, input);
+  if (!input.string()) return runtime.Fail("indent needs a string, got " + input.TypeName());
   if (!runtime.ok() || !parameters.ok()) return Value();
+  const std::string text = input.string()->text + "\n";
   const bool first = parameters.Flag(1, false), blank = parameters.Flag(2, false);
   std::string out;
   bool first_line = true;
@@ -152,9 +154,7 @@ Value Indent(Runtime& runtime, const Value& input, Arguments& arguments) {
 
 Value Truncate(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "truncate", arguments, {"length", "killwords", "end", "leeway"});
-  const String* text = input.string();
   if (!parameters.ok()) return Value();
-  if (!text) return runtime.Fail("truncate needs a string, got " + input.TypeName());
   const int64_t length = parameters.Integer(0, 255);
   const std::string end = parameters.Text(2, "...");
   const bool has_leeway = parameters[3] && !parameters[3]->is_none();
@@ -163,7 +163,11 @@ Value Truncate(Runtime& runtime, const Value& input, Arguments& arguments) {
   const int64_t kept = length - CodePointCount(end);
   if (kept < 0) return runtime.Fail("truncate: the length is less than that of the end");
   if (leeway < 0) return runtime.Fail("truncate: the leeway is negative");
-  if (text->length - leeway <= length) return input;
+  const std::optional<int64_t> input_length = Length(input);
+  if (!input_length) return runtime.Fail("'" + input.TypeName() + "' object has no len()");
+  if (*input_length - leeway <= length) return input;
+  const String* text = input.string();
+  if (!text) return runtime.Fail("truncate needs a string, got " + input.TypeName());
   std::string_view head = std::string_view(text->text).substr(0, OffsetOfIndex(text->text, kept));
   if (!parameters.Flag(1, false)) head = head.substr(0, std::min(head.rfind(' '), head.size()));
   return runtime.MakeText(std::string(head) + end);

@@ -122,6 +122,10 @@ bool Iterate(Runtime& runtime, const Value& value, std::vector<Value>* items) {
     return true;
   }
   if (const List* list = value.list()) {
+    if (!list->failure.empty()) {
+      runtime.Fail(list->failure);
+      return false;
+    }
     const size_t first = list->kind == List::Kind::kIterator ? list->next : 0;
     if (!runtime.Charge(static_cast<int64_t>(list->items.size() - first))) return false;
     items->assign(list->items.begin() + static_cast<int64_t>(first), list->items.end());
@@ -130,6 +134,17 @@ bool Iterate(Runtime& runtime, const Value& value, std::vector<Value>* items) {
   }
   runtime.Fail("'" + value.TypeName() + "' object is not iterable");
   return false;
+}
+
+bool IsIterable(const Value& value) {
+  return value.is_undefined() || value.string() || value.dict() || value.list();
+}
+
+Value FailingIterator(const Value& value) {
+  auto list = std::make_shared<List>();
+  list->kind = List::Kind::kIterator;
+  list->failure = "'" + value.TypeName() + "' object is not iterable";
+  return Value(ListPtr(std::move(list)));
 }
 
 Value GetSlice(Runtime& runtime, const Value& value, const SliceBounds& bounds) {

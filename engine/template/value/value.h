@@ -111,6 +111,7 @@ struct List {
   // For kIterator: items before this one are used up, as a Python generator can be walked only
   // once.
   mutable size_t next = 0;
+  std::string failure;  // for kIterator: not empty: what walking it fails with
 
   bool is_sequence() const {
     return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kRange ||
