@@ -76,8 +76,6 @@ class CpuOps final : public Ops {
   // Where to put a row's float values before StoreRow takes them into `out`.
   float* RowBuffer(const ActivationView& out, int64_t row, int worker);
   void StoreRow(const ActivationView& out, int64_t row, const float* values);
-  // Panels of one chunk of a product.
-  int64_t StripPanels(int64_t panels, int64_t panel_bytes, int64_t columns, bool int8) const;
   ScratchBuffer& ScratchOf(int worker) { return scratch_[static_cast<size_t>(worker)]; }
 
   const KernelTable& kernels_;
