@@ -104,6 +104,7 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
     return ResourceExhausted(absl::StrCat("too many requests: ", open,
                                           " answers run or wait, at most ", open_max, " may"));
   }
+  if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;
   for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
   Live& entry = live[request->id];

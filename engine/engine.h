@@ -15,10 +15,13 @@ namespace sluice::engine {
 
 // Limits of the planning half; what the executor can hold bounds them further.
 struct EngineOptions {
-  int32_t running_max = 64;   // sequences that hold a slot at once; at most the executor's slots
+  // Sequences that hold a slot at once; at most the executor's slots, and at most step_tokens, so
+  // that each can go on by a token in every step.
+  int32_t running_max = 64;
   int32_t step_tokens = 256;  // token budget of one step; at most the executor's step_tokens
-  int32_t waiting_max =
-      1024;  // sequences that may wait; one more is refused with ResourceExhausted
+  // Sequences beyond running_max that may be in the engine, from Submit to the final chunk; one
+  // more is refused with ResourceExhausted.
+  int32_t waiting_max = 1024;
 };
 
 // Turns requests into tokens. Owns one engine thread (all serving state) and one output thread
@@ -48,7 +51,7 @@ class Engine {
                       std::shared_ptr<OutputSink> sink);
 
   // Ends a request: its blocks are free within one step, and each unfinished answer gets a
-  // kCancelled chunk. Unknown and finished ids are ignored.
+  // kCancelled chunk. Unknown and finished ids are ignored; requests of one id end together.
   void Cancel(const std::string& request_id);
 
   EngineStats stats() const;

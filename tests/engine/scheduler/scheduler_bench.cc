@@ -1,0 +1,90 @@
+// What the planning half costs a step: Plan and Commit over 16 to 4,096 running sequences, all
+// decoding, and with a prefill chunk in each step. Prints the median and the 99th percentile.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "engine/scheduler/scheduler.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr int32_t kContext = 4096;
+constexpr int32_t kPrompt = 1024;
+constexpr int32_t kSteps = 2000;
+constexpr int32_t kWarmUp = 100;
+
+double Microseconds(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double, std::micro>(end - begin).count();
+}
+
+std::shared_ptr<const GenerateRequest> Request(int32_t prompt_tokens) {
+  auto request = std::make_shared<GenerateRequest>();
+  request->prompt.assign(static_cast<size_t>(prompt_tokens), 1);
+  request->stop.max_tokens = kContext;
+  return request;
+}
+
+// The result that a worker would give at once.
+void FillResult(const StepPlan& plan, StepResult* result) {
+  result->step = plan.step;
+  result->slices.clear();
+  for (const PlanSlice& slice : plan.slices)
+    if (slice.output == SliceOutput::kSample)
+      result->slices.push_back({slice.slot, 2, SliceStatus::kOk});
+}
+
+void Measure(int32_t running, bool with_prefill) {
+  ExecutorLimits limits;
+  limits.slots = running + 1;
+  limits.step_tokens = running * 4 + 4096;
+  limits.block_size = 16;
+  limits.kv_blocks = (running + 1) * (kContext / limits.block_size);
+  limits.context_tokens = kContext;
+  limits.vocabulary = 100;
+  Scheduler::Options options;
+  options.running_max = running + 1;
+  options.step_tokens = limits.step_tokens;
+  options.end_ids = {3, 4};
+  Scheduler scheduler(limits, options);
+  uint64_t last_id = 0;
+  const auto request = Request(kPrompt);
+  for (int32_t i = 0; i < running; ++i) scheduler.Add(++last_id, request, 0);
+
+  std::vector<SequenceEvent> events;
+  StepResult result;
+  const auto step = [&] {
+    const auto begin = Clock::now();
+    StepPlan plan = scheduler.Plan(begin);
+    const auto planned = Clock::now();
+    FillResult(plan, &result);
+    events.clear();
+    const auto commit = Clock::now();
+    if (!scheduler.Commit(result, commit, &events).ok()) std::abort();
+    return Microseconds(begin, planned) + Microseconds(commit, Clock::now());
+  };
+  while (scheduler.stats().generation_tokens < running) step();
+  for (int32_t i = 0; i < kWarmUp; ++i) step();
+
+  std::vector<double> times;
+  const auto short_request = Request(256);
+  for (int32_t i = 0; i < kSteps; ++i) {
+    if (with_prefill) scheduler.Add(++last_id, short_request, 0);
+    times.push_back(step());
+    if (with_prefill) scheduler.Finish(last_id, FinishReason::kCancelled, Clock::now(), &events);
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("%6d running%s  median %8.2f us  P99 %8.2f us  %6.1f ns a sequence\n", running,
+              with_prefill ? " + prefill" : "          ", times[times.size() / 2],
+              times[times.size() * 99 / 100], times[times.size() / 2] * 1e3 / running);
+}
+
+}  // namespace
+}  // namespace sluice::engine
+
+int main() {
+  for (const bool with_prefill : {false, true})
+    for (const int32_t running : {16, 64, 256, 1024, 4096})
+      sluice::engine::Measure(running, with_prefill);
+}
