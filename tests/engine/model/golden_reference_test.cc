@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "tests/engine/model/golden_data.h"
 #include "tests/support/model_worker.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/test_scale.h"
 
 namespace sluice::testing {
 namespace {
@@ -50,12 +52,16 @@ void ExpectLogits(engine::Worker& worker, const LogitsCase& c) {
 
 TEST(GoldenReferenceTest, Logits) {
   const auto worker = ReferenceWorker();
+  const size_t longest = TestScale() < 1 ? 10 : kLongPrompt;
   for (const LogitsCase& c : ReadLogitsCases()) {
-    if (c.prompt.size() <= kLongPrompt) ExpectLogits(*worker, c);
+    if (c.prompt.size() <= longest) ExpectLogits(*worker, c);
   }
 }
 
 TEST(GoldenReferenceTest, LogitsOfTheLongPrompt) {
+  if (std::getenv("SLUICE_TEST_SLOW") == nullptr) {
+    GTEST_SKIP() << "3,000 tokens take minutes; set SLUICE_TEST_SLOW=1 to run it";
+  }
   const auto worker = ReferenceWorker();
   for (const LogitsCase& c : ReadLogitsCases()) {
     if (c.prompt.size() > kLongPrompt) ExpectLogits(*worker, c);
@@ -64,6 +70,7 @@ TEST(GoldenReferenceTest, LogitsOfTheLongPrompt) {
 
 // Every tenth prompt: chats, texts, code and very short ones.
 TEST(GoldenReferenceTest, StepsOfTenPrompts) {
+  if (TestScale() < 1) GTEST_SKIP() << "takes a minute";
   const auto worker = ReferenceWorker();
   int prompts = 0, steps = 0;
   for (const GreedyCase& c : ReadGreedyCases()) {

@@ -17,6 +17,7 @@
 #include "tests/engine/model/golden_data.h"
 #include "tests/support/model_worker.h"
 #include "tests/support/test_paths.h"
+#include "tests/support/test_scale.h"
 
 namespace sluice::testing {
 namespace {
@@ -46,6 +47,16 @@ std::unique_ptr<engine::Worker> Int8Worker() {
   setup.kv_dtype = kernels::DType::kF16;
   setup.limits = GoldenLimits();
   return LoadWorker(DefaultModelPath(), setup);
+}
+
+// All cases, or as many as the scale leaves of those with short prompts.
+template <typename Case>
+std::vector<Case> Some(std::vector<Case> cases) {
+  if (TestScale() >= 1) return cases;
+  const auto n = static_cast<size_t>(Scaled(static_cast<int>(cases.size())));
+  std::erase_if(cases, [](const Case& c) { return c.prompt.size() > 50; });
+  cases.resize(std::min(cases.size(), n));
+  return cases;
 }
 
 // Prompt and answer but its last token: what is fed to see every step of the answer.
@@ -95,7 +106,7 @@ TEST(GoldenTest, ForcedSteps) {
               int8->backend().Describe().c_str());
   Agreement float32_steps, int8_steps;
   double deviation_sum = 0, deviation_max = 0, divergence_sum = 0, divergence_max = 0;
-  for (const GreedyCase& c : ReadGreedyCases()) {
+  for (const GreedyCase& c : Some(ReadGreedyCases())) {
     const std::vector<int32_t> tokens = ForcedTokens(c);
     std::vector<std::vector<float>> expected;
     const size_t first = c.prompt.size() - 1;
@@ -126,8 +137,9 @@ TEST(GoldenTest, ForcedSteps) {
   std::printf(
       "int8 logits: deviation %.4f on average, %.4f at most; KL %.5f on average, %.4f at most\n",
       deviation_sum / n, deviation_max, divergence_sum / n, divergence_max);
-  EXPECT_EQ(float32_steps.steps, 4088);
   EXPECT_LT(float32_steps.largest_flipped, kFloatMargin);
+  if (TestScale() < 1) return;  // what follows is about all of them
+  EXPECT_EQ(float32_steps.steps, 4088);
   EXPECT_GE(int8_steps.percent(), 96.0);        // seen elsewhere: 97.2
   EXPECT_LT(int8_steps.largest_flipped, 0.75);  // 0.68
   EXPECT_LE(deviation_max, 0.5);                // 0.38
@@ -154,13 +166,13 @@ void ExpectFloat32Logits(engine::Worker& worker, const LogitsCase& c) {
 
 TEST(GoldenTest, LogitsInFloat32) {
   const auto worker = Float32Worker();
-  for (const LogitsCase& c : ReadLogitsCases()) ExpectFloat32Logits(*worker, c);
+  for (const LogitsCase& c : Some(ReadLogitsCases())) ExpectFloat32Logits(*worker, c);
 }
 
 TEST(GoldenTest, LogitsWithInt8Activations) {
   const auto worker = Int8Worker();
   double top_max = 0, projection_max = 0;
-  for (const LogitsCase& c : ReadLogitsCases()) {
+  for (const LogitsCase& c : Some(ReadLogitsCases())) {
     ForcedRun(*worker, c.prompt, c.prompt.size() - 1, [&](size_t, std::span<const float> logits) {
       const double mean = Summarise(logits).mean;
       for (const auto& [id, logit] : c.top) {
@@ -199,6 +211,7 @@ double Perplexity(engine::Worker& worker, const std::vector<int32_t>& ids, size_
 }
 
 TEST(GoldenTest, Perplexity) {
+  if (TestScale() < 1) GTEST_SKIP() << "needs the whole text";
   const PerplexityCase c = ReadPerplexityCase();
   const auto file = engine::GgufFile::Open(DefaultModelPath());
   ASSERT_TRUE(file.ok()) << engine::Message(file.status());
@@ -232,7 +245,7 @@ TEST(GoldenTest, FreeGreedyRunInOneBatch) {
   setup.limits.slots = 100;
   setup.limits.kv_blocks = 1024;
   const auto worker = LoadWorker(DefaultModelPath(), setup);
-  std::vector<GreedyCase> cases = ReadGreedyCases();
+  std::vector<GreedyCase> cases = Some(ReadGreedyCases());
   // The prompts' own work is measured elsewhere.
   std::erase_if(cases, [](const GreedyCase& c) { return c.prompt.size() > 100; });
   engine::SamplingParams greedy;
