@@ -175,8 +175,7 @@ Connection::Awaitable<bool> Connection::OnHeader(RequestParser& parser) {
 Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   const HttpLimits& limits = set_->limits();
   const auto match = set_->router().Find(request.method, request.path);
-  const bool idle_soon = closing_;
-  if (idle_soon) request.keep_alive = false;
+  if (closing_) request.keep_alive = false;
   const auto exchange = std::make_shared<Exchange>(std::move(request), limits.backlog_bytes,
                                                    [weak = weak_from_this()] {
                                                      if (const auto self = weak.lock())
@@ -190,7 +189,8 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   bool sound = true;
   for (;;) {
     Exchange::Outgoing out = exchange->Take();
-    if (out.abandoned || input_ended_ || closed_) {
+    // What is complete is sent even to a client that has closed its sending side.
+    if (out.abandoned || closed_ || (input_ended_ && !out.complete)) {
       sound = false;
       break;
     }
@@ -200,6 +200,7 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
     }
     if (out.complete) break;
     if (!out.bytes.empty()) continue;
+    // With that much pipelined already, a client that leaves is noticed by the next write only.
     if (Pending() < limits.early_bytes) StartRead();
     co_await Wait(kFarAway);
   }

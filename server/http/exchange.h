@@ -22,7 +22,7 @@ class Exchange {
   Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake);
 
   const HttpRequest& request() const { return request_; }
-  // The body, to be parsed in place or freed early.
+  // The body, which need not be kept for as long as its answer takes. For the handler.
   std::string TakeBody() { return std::move(request_.body); }
 
   // Answers in one piece, once.

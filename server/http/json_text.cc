@@ -59,7 +59,7 @@ void AppendJsonEscaped(std::string& out, std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
     const uint8_t c = static_cast<uint8_t>(text[i]);
-    if (c >= 0x20 && c < 0x7F && c != '"' && c != '\\') {
+    if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
       ++i;
       continue;
     }

@@ -94,15 +94,21 @@ void RequestParser::OnHeader() {
   head_.http11 = message.version() >= 11;
   head_.keep_alive = impl_->parser.keep_alive();
   int hosts = 0;
+  int lengths = 0;
   for (const auto& field : message) {
     head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
     hosts += head_.headers.back().first == "host";
+    lengths += head_.headers.back().first == "content-length";
   }
   const std::string coding = Lower(head_.Header("transfer-encoding"));
   if (!coding.empty() && (coding != "chunked" || !impl_->parser.chunked())) {
     return Fail(501, "Transfer-Encoding: only chunked is understood");
   }
-  if (!coding.empty() && !head_.Header("content-length").empty()) {
+  const std::string_view length_text = head_.Header("content-length");
+  if (lengths > 1 || length_text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return Fail(400, "Content-Length must be one number");
+  }
+  if (!coding.empty() && lengths > 0) {
     return Fail(400, "Transfer-Encoding and Content-Length may not come together");
   }
   if (!coding.empty() && !head_.http11) {

@@ -86,6 +86,11 @@ void Answer::Take(int32_t prompt, engine::OutputChunk chunk) {
   if (chunk.finish != FinishReason::kNone) --unfinished_;
   if (state_ == State::kOpen) {
     if (chunk.finish == FinishReason::kError) {
+      if (streaming_ && !chunk.text.empty()) {
+        events_.clear();
+        writer_.Text(&events_, index, chunk.text, chunk.token_ids, CurrentUsage());
+        exchange_->Write(events_);
+      }
       Fail({500, "the engine failed: " + chunk.error, "", "internal_error"});
     } else if (chunk.finish == FinishReason::kCancelled && !exchange_->gone()) {
       Fail({503, "the server is shutting down", "", "draining"});
@@ -152,34 +157,34 @@ void Answer::Complete() {
   const bool good = state_ == State::kOpen;
   state_ = State::kDone;
   if (good && exchange_->gone()) status_ = 499;
-  LogLine(status_);
-  if (!good || status_ != 200) return;
-  if (setup_.stream) {
-    exchange_->Finish();
-    return;
-  }
-  // A large body takes a while to render, and the output thread serves all streams.
-  pool_->Post([self = shared_from_this()] {
+  const bool reply = good && status_ == 200 && !setup_.stream;
+  if (good && status_ == 200 && setup_.stream) exchange_->Finish();
+  // Rendering a large body and writing to a log take a while, and the output thread serves all.
+  pool_->Post([self = shared_from_this(), reply] {
     std::lock_guard lock(self->mutex_);
-    std::vector<Choice> choices;
-    const bool ids = self->setup_.facts.return_token_ids;
-    for (size_t i = 0; i < self->progress_.size(); ++i) {
-      const size_t prompt = i / static_cast<size_t>(self->setup_.n);
-      Progress& progress = self->progress_[i];
-      Choice choice;
-      choice.index = static_cast<int32_t>(i);
-      if (!self->setup_.echoes.empty()) choice.text = self->setup_.echoes[prompt];
-      choice.text += progress.text;
-      choice.token_ids = std::move(progress.token_ids);
-      choice.finish = progress.finish;
-      choice.stop_reason = std::move(progress.stop_reason);
-      if (ids) choice.prompt_ids = &self->setup_.prompts[prompt];
-      choices.push_back(std::move(choice));
-    }
-    HttpResponse response;
-    response.body = self->writer_.Body(choices, self->CurrentUsage());
-    self->exchange_->Reply(std::move(response));
+    if (reply) self->SendBody();
+    self->LogLine(self->status_);
   });
+}
+
+void Answer::SendBody() {
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < progress_.size(); ++i) {
+    const size_t prompt = i / static_cast<size_t>(setup_.n);
+    Progress& progress = progress_[i];
+    Choice choice;
+    choice.index = static_cast<int32_t>(i);
+    if (!setup_.echoes.empty()) choice.text = setup_.echoes[prompt];
+    choice.text += progress.text;
+    choice.token_ids = std::move(progress.token_ids);
+    choice.finish = progress.finish;
+    choice.stop_reason = std::move(progress.stop_reason);
+    if (setup_.facts.return_token_ids) choice.prompt_ids = &setup_.prompts[prompt];
+    choices.push_back(std::move(choice));
+  }
+  HttpResponse response;
+  response.body = writer_.Body(choices, CurrentUsage());
+  exchange_->Reply(std::move(response));
 }
 
 void Answer::LogLine(int status) const {

@@ -63,6 +63,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void Take(int32_t prompt, engine::OutputChunk chunk);
   void StreamChunk(int32_t prompt, int32_t index, const engine::OutputChunk& chunk);
   void Complete();
+  void SendBody();
   void Fail(const ApiError& error);
   void LogLine(int status) const;
   Usage CurrentUsage() const;

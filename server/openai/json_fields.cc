@@ -2,6 +2,7 @@
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,10 @@ std::string Show(const json::value& value) {
     return "a list of " + std::to_string(array->size());
   }
   if (const auto* text = value.if_string()) return "\"" + Clip(View(*text)) + "\"";
+  if (const auto* number = value.if_double()) {
+    char digits[40];
+    return {digits, std::to_chars(digits, digits + sizeof digits, *number).ptr};
+  }
   return Clip(json::serialize(value));
 }
 

@@ -53,7 +53,7 @@ void Service::GetModel(const ExchangePtr& exchange) const {
 }
 
 void Service::Tokenize(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->request().body);
+  auto body = ParseBody(exchange->TakeBody());
   if (const auto* failed = std::get_if<ApiError>(&body)) return Refuse(exchange, *failed);
   const json::object& object = std::get<0>(body);
   std::optional<ApiError> error;
@@ -105,7 +105,7 @@ void Service::Tokenize(const ExchangePtr& exchange) {
 }
 
 void Service::Detokenize(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->request().body);
+  auto body = ParseBody(exchange->TakeBody());
   if (const auto* failed = std::get_if<ApiError>(&body)) return Refuse(exchange, *failed);
   const json::object& object = std::get<0>(body);
   std::optional<ApiError> error;

@@ -123,7 +123,7 @@ std::optional<ApiError> Service::Overloaded(const ServedModel& model, int64_t an
 }
 
 void Service::Chat(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->request().body);
+  auto body = ParseBody(exchange->TakeBody());
   if (const auto* error = std::get_if<ApiError>(&body)) return Refuse(exchange, *error);
   auto read = ReadChat(std::get<0>(body), parts_.caps);
   if (const auto* error = std::get_if<ApiError>(&read)) return Refuse(exchange, *error);
@@ -146,7 +146,7 @@ void Service::Chat(const ExchangePtr& exchange) {
 }
 
 void Service::Completions(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->request().body);
+  auto body = ParseBody(exchange->TakeBody());
   if (const auto* error = std::get_if<ApiError>(&body)) return Refuse(exchange, *error);
   auto read = ReadCompletion(std::get<0>(body), parts_.caps);
   if (const auto* error = std::get_if<ApiError>(&read)) return Refuse(exchange, *error);

@@ -69,7 +69,14 @@ TEST(OpenAiHttp, LastTokenAndFinishReasonComeApart) {
 
 TEST(OpenAiHttp, AFaultInMidStreamIsAnErrorEvent) {
   TestServer server;
-  const Stream stream = StreamChat(server.port(), ChatBody("nan:3;", "\"stream\":true"));
+  server.gate().Hold();
+  RawClient client(server.port());
+  client.SendPost(kChat, ChatBody("nan:3;", "\"stream\":true"));
+  server.gate().Allow(1);
+  // The first token is out before the fault comes: the status can't tell of it any more.
+  ASSERT_EQ(client.ReceiveHead()->status, 200);
+  server.gate().Release();
+  const Stream stream = Stream::Read(client);
   EXPECT_TRUE(stream.error);
   EXPECT_FALSE(stream.done);
   EXPECT_EQ(stream.finish, "");
@@ -116,12 +123,17 @@ TEST(OpenAiHttp, StopStringsCutExactly) {
 
 TEST(OpenAiHttp, TextIsHeldOnlyWhileItMayBeAStop) {
   TestServer server;
-  const std::string stop(60, 'z');
-  const Stream stream = StreamChat(
-      server.port(), ChatBody("say:one two;", "\"stream\":true,\"stop\":[\"" + stop + "\"]"));
-  // Role, then every token's text in a chunk of its own (chunks may not be merged here).
-  EXPECT_EQ(stream.chunks.at(1).at("choices").at(0).at("delta").at("content"), "o");
-  EXPECT_EQ(stream.text, "one two");
+  server.gate().Hold();
+  RawClient client(server.port());
+  client.SendPost(kChat, ChatBody("say:one two;",
+                                  "\"stream\":true,\"stop\":[\"" + std::string(60, 'z') + "\"]"));
+  server.gate().Allow(1);
+  ASSERT_EQ(client.ReceiveHead()->status, 200);
+  client.ReadEvent();  // the role
+  const json::value first = Parsed(*client.ReadEvent());
+  EXPECT_EQ(first.at("choices").at(0).at("delta").at("content"), "o");
+  server.gate().Release();
+  EXPECT_EQ(Stream::Read(client).text, "ne two");
 }
 
 TEST(OpenAiHttp, SplitCharactersAreNeverTorn) {

@@ -33,7 +33,7 @@ def test_what_keeps_it_from_starting_is_said(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = run("serve", "--model", model_path(), "--http-port", port, "--kv-bytes", str(64 << 20))
+        refused = run("serve", "--model", model_path(), "--http-port", port, "--kv-bytes", str(400 << 20))
     assert refused.returncode == 1 and port in refused.stderr
     huge = run("serve", "--model", model_path(), "--kv-bytes", str(1 << 45))
     assert huge.returncode == 1, huge.stderr
@@ -87,7 +87,8 @@ def test_a_second_signal_ends_at_once(new_daemon):
     with server.http() as client:
         with client.stream("POST", "/v1/completions", json={"prompt": "x", "max_tokens": 4000, "ignore_eos": True,
                                                             "stream": True}) as response:
-            next(response.iter_bytes())
+            pieces = response.iter_bytes()  # kept: the connection closes with it
+            next(pieces)
             server.process.send_signal(signal.SIGTERM)
             server.wait_for_log("signal 15")
             assert httpx.get(server.url + "/readyz").json()["status"] == "draining"

@@ -22,7 +22,7 @@ def test_chat_stream(new_scripted):
 
 
 def test_a_fault_in_mid_stream_raises(new_scripted):
-    client = new_scripted().openai()
+    client = new_scripted("--step-ms", "20").openai()
     stream = client.chat.completions.create(model="test-model", messages=[{"role": "user", "content": "nan:3;"}],
                                             stream=True)
     texts = []
