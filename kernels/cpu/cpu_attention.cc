@@ -146,14 +146,15 @@ void AttentionRun::MakeTiles() {
   }
 }
 
-// Queries times scale, last positions, and room for scores, in `scratch` (PrepareFloats).
+// Queries times scale (a column each), last positions, and room for scores, in `scratch`
+// (PrepareFloats).
 AttentionTask AttentionRun::Prepare(const QueryTile& tile, int64_t kv_head, float* scratch) {
   const int64_t rows_max = ops_.kernels_.attention_rows;
   float* queries = scratch + rows_max * kPartition;
   auto* last = reinterpret_cast<int32_t*>(queries + rows_max * head_dim_);
   for (int64_t r = 0; r < tile.rows; ++r) {
     const float* query = FloatRow(q_, Token(tile, r)) + Head(tile, kv_head, r) * head_dim_;
-    ops_.kernels_.scale(queries + r * head_dim_, query, head_dim_, scale_);
+    for (int64_t d = 0; d < head_dim_; ++d) queries[d * tile.rows + r] = query[d] * scale_;
     last[r] = static_cast<int32_t>(LastPosition(tile, r));
   }
   AttentionTask task;

@@ -61,10 +61,9 @@ void FindStrips(const AttentionTask& task, Strips<Element>* strips) {
 
 // Scores of R rows by V vectors of positions.
 template <class Format, int R, int V>
-SLUICE_INLINE void ScoreTile(const AttentionTask& task, int row,
+SLUICE_INLINE void ScoreTile(const AttentionTask& task,
                              const typename Format::Element* const (&keys)[V], float* scores) {
   const int64_t head_dim = task.kv.head_dim, step = task.kv.block_size;
-  const float* q = task.q + row * head_dim;
   F32 acc[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -77,7 +76,7 @@ SLUICE_INLINE void ScoreTile(const AttentionTask& task, int row,
     for (int v = 0; v < V; ++v) k[v] = Format::LoadRow(keys[v] + d * step);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const F32 x = Set1(q[r * head_dim + d]);
+      const F32 x = Set1(task.q[d * R + r]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) acc[r][v] = Fma(k[v], x, acc[r][v]);
     }
@@ -96,12 +95,12 @@ constexpr int VectorsFor() {
 }
 
 template <class Format, int R>
-SLUICE_INLINE void Scores(const AttentionTask& task, int row,
+SLUICE_INLINE void Scores(const AttentionTask& task,
                           const Strips<typename Format::Element>& strips) {
   constexpr int kInStrip = kStrip / kLanes;
   constexpr int kVectors = VectorsFor<R>() < kInStrip ? kInStrip : VectorsFor<R>();
   const int vectors = strips.count * kInStrip;
-  float* scores = task.scores + row * kPartition;
+  float* scores = task.scores;
   int v = 0;
   const typename Format::Element* keys[kVectors];
   for (; v + kVectors <= vectors; v += kVectors) {
@@ -109,13 +108,13 @@ SLUICE_INLINE void Scores(const AttentionTask& task, int row,
     for (int i = 0; i < kVectors; ++i) {
       keys[i] = strips.keys[(v + i) / kInStrip] + (v + i) % kInStrip * kLanes;
     }
-    ScoreTile<Format, R, kVectors>(task, row, keys, scores + v * kLanes);
+    ScoreTile<Format, R, kVectors>(task, keys, scores + v * kLanes);
   }
   const typename Format::Element* rest[kInStrip];
   for (; v < vectors; v += kInStrip) {
 #pragma GCC unroll 2
     for (int i = 0; i < kInStrip; ++i) rest[i] = strips.keys[v / kInStrip] + i * kLanes;
-    ScoreTile<Format, R, kInStrip>(task, row, rest, scores + v * kLanes);
+    ScoreTile<Format, R, kInStrip>(task, rest, scores + v * kLanes);
   }
 }
 
@@ -154,15 +153,15 @@ SLUICE_INLINE int Within(int positions, int s) {
 
 // R rows by V vectors of head elements, from element d on; the last vector may be partial.
 template <class Format, int R, int V>
-SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
+SLUICE_INLINE void ValueTile(const AttentionTask& task, int64_t d,
                              const Strips<typename Format::Element>& strips) {
   const int64_t head_dim = task.kv.head_dim;
-  const float* weights = task.scores + row * kPartition;
+  const float* weights = task.scores;
   const int64_t left = head_dim - d;
   const bool whole = left >= V * kLanes;
   const int lanes = whole ? kLanes : static_cast<int>(left);  // V is 1 unless whole
   // Positions that every row sees; of those after, a row takes only its own.
-  const auto seen_by_all = static_cast<int>(task.last[row] + 1 - task.first_position);
+  const auto seen_by_all = static_cast<int>(task.last[0] + 1 - task.first_position);
   F32 acc[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -192,7 +191,7 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
         const int64_t position = task.first_position + s * kStrip + p;
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
-          if (task.last[row + r] < position) continue;
+          if (task.last[r] < position) continue;
 #pragma GCC unroll 8
           for (int v = 0; v < V; ++v) {
             acc[r][v] = Fma(x[v], Set1(weight[r * kPartition]), acc[r][v]);
@@ -201,7 +200,7 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
       }
     }
   }
-  float* out = task.out + row * head_dim + d;
+  float* out = task.out + d;
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
@@ -210,23 +209,23 @@ SLUICE_INLINE void ValueTile(const AttentionTask& task, int row, int64_t d,
 }
 
 template <class Format, int R>
-SLUICE_INLINE void Values(const AttentionTask& task, int row,
+SLUICE_INLINE void Values(const AttentionTask& task,
                           const Strips<typename Format::Element>& strips) {
   constexpr int kVectors = VectorsFor<R>();
   int64_t d = 0;
   for (; d + kVectors * kLanes <= task.kv.head_dim; d += kVectors * kLanes) {
-    ValueTile<Format, R, kVectors>(task, row, d, strips);
+    ValueTile<Format, R, kVectors>(task, d, strips);
   }
-  for (; d < task.kv.head_dim; d += kLanes) ValueTile<Format, R, 1>(task, row, d, strips);
+  for (; d < task.kv.head_dim; d += kLanes) ValueTile<Format, R, 1>(task, d, strips);
 }
 
 template <class Format, int R>
 void AttendRows(const AttentionTask& task) {
   Strips<typename Format::Element> strips;
   FindStrips(task, &strips);
-  Scores<Format, R>(task, 0, strips);
+  Scores<Format, R>(task, strips);
   for (int r = 0; r < R; ++r) Softmax(task, r, strips.count);
-  Values<Format, R>(task, 0, strips);
+  Values<Format, R>(task, strips);
 }
 
 template <class Format>

@@ -76,7 +76,7 @@ constexpr int kPartition = 256;
 struct AttentionTask {
   KvHead kv;
   int rows = 0;                   // <= KernelTable::attention_rows
-  const float* q = nullptr;       // [rows, head_dim], times the softmax scale
+  const float* q = nullptr;       // [head_dim, rows], times the softmax scale
   const int32_t* last = nullptr;  // [rows] last position that the row sees, ascending
   int64_t first_position = 0;     // of the partition
   float* scores = nullptr;        // [rows, kPartition] scratch
