@@ -11,65 +11,84 @@
 namespace sluice::engine::jinja {
 namespace {
 
-Value Map(Runtime& runtime, const Value& input, Arguments& arguments) {
-  std::vector<Value> items;
-  if (Truth(input) && !IsIterable(input)) return FailingIterator(input);
-  if (Truth(input) && !Iterate(runtime, input, &items)) return Value();
-  if (arguments.positional.empty()) {
-    if (items.empty()) return runtime.MakeList({}, List::Kind::kIterator);
-    Parameters parameters(runtime, "map", arguments, {"attribute", "default"}, 1);
-    if (!parameters.ok()) return Value();
-    AttributeGetter getter(runtime, parameters[0]);
-    getter.set_default(parameters[1] && !parameters[1]->is_none() ? parameters[1] : nullptr);
-    for (Value& item : items) {
-      if (!runtime.ok()) return Value();
-      item = getter.Get(item);
-    }
-    return runtime.MakeList(std::move(items), List::Kind::kIterator);
+Value MapAttribute(Runtime& runtime, const std::vector<Value>& items, const Arguments& arguments) {
+  Parameters parameters(runtime, "map", arguments, {"attribute", "default"}, 1);
+  if (!parameters.ok()) return runtime.MakeGenerator({});
+  AttributeGetter getter(runtime, parameters[0]);
+  getter.set_default(parameters[1] && !parameters[1]->is_none() ? parameters[1] : nullptr);
+  std::vector<Value> mapped;
+  for (const Value& item : items) {
+    Value value = getter.Get(item);
+    if (!runtime.ok()) break;
+    mapped.push_back(std::move(value));
   }
-  const String* name = arguments.positional[0].string();
-  const Filter filter = name ? FindFilter(name->text) : nullptr;
-  if (!filter && items.empty()) return runtime.MakeList({}, List::Kind::kIterator);
-  if (!filter) return runtime.Fail("map: no filter named '" + (name ? name->text : "?") + "'");
-  arguments.positional.erase(arguments.positional.begin());
-  for (Value& item : items) {
-    if (!runtime.Charge(1)) return Value();
-    Arguments copy = arguments;
-    item = filter(runtime, item, copy);
-  }
-  return runtime.MakeList(std::move(items), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(mapped));
 }
 
-// Keeps the items, or those whose attribute, satisfy the test that the arguments name (truth,
-// without one) as `wanted` says.
+Value Map(Runtime& runtime, const Value& input, Arguments& arguments) {
+  std::vector<Value> items, mapped;
+  if (!Truth(input) || !Iterate(runtime, input, &items)) return runtime.MakeGenerator({});
+  if (arguments.positional.empty()) return MapAttribute(runtime, items, arguments);
+  const String* name = arguments.positional[0].string();
+  const Filter filter = name ? FindFilter(name->text) : nullptr;
+  if (!filter) {
+    runtime.Fail("map: no filter named '" + (name ? name->text : "?") + "'");
+    return runtime.MakeGenerator({});
+  }
+  arguments.positional.erase(arguments.positional.begin());
+  for (const Value& item : items) {
+    if (!runtime.Charge(1)) break;
+    Arguments copy = arguments;
+    Value value = filter(runtime, item, copy);
+    if (!runtime.ok()) break;
+    mapped.push_back(std::move(value));
+  }
+  return runtime.MakeGenerator(std::move(mapped));
+}
+
+// What select and reject keep by: an attribute, or the item, and a test, or its truth.
+struct Choice {
+  Value attribute = None{};
+  Test test = nullptr;
+};
+
+// Takes the choice from the front of the arguments; false after a failure.
+bool TakeChoice(Runtime& runtime, bool by_attribute, Arguments* arguments, Choice* choice) {
+  auto& positional = arguments->positional;
+  if (by_attribute) {
+    if (positional.empty()) {
+      runtime.Fail("missing parameter for attribute name");
+      return false;
+    }
+    choice->attribute = positional[0];
+    positional.erase(positional.begin());
+  }
+  if (positional.empty()) return true;
+  const String* name = positional[0].string();
+  choice->test = name ? FindTest(name->text) : nullptr;
+  if (!choice->test) runtime.Fail("no test named '" + (name ? name->text : "?") + "'");
+  positional.erase(positional.begin());
+  return choice->test != nullptr;
+}
+
+// Keeps the items for which the choice that the arguments state comes out as `wanted`.
 Value Choose(Runtime& runtime, const Value& input, Arguments arguments, bool by_attribute,
              bool wanted) {
   std::vector<Value> items, kept;
-  if (Truth(input) && !IsIterable(input)) return FailingIterator(input);
-  if (Truth(input) && !Iterate(runtime, input, &items)) return Value();
-  if (items.empty()) return runtime.MakeList({}, List::Kind::kIterator);
-  Value attribute = None{};
-  if (by_attribute) {
-    if (arguments.positional.empty()) return runtime.Fail("missing parameter for attribute name");
-    attribute = arguments.positional[0];
-    arguments.positional.erase(arguments.positional.begin());
+  Choice choice;
+  if (!Truth(input) || !Iterate(runtime, input, &items) ||
+      !TakeChoice(runtime, by_attribute, &arguments, &choice)) {
+    return runtime.MakeGenerator({});
   }
-  const AttributeGetter getter(runtime, &attribute);
-  Test test = nullptr;
-  if (!arguments.positional.empty()) {
-    const String* name = arguments.positional[0].string();
-    test = name ? FindTest(name->text) : nullptr;
-    if (!test) return runtime.Fail("no test named '" + (name ? name->text : "?") + "'");
-    arguments.positional.erase(arguments.positional.begin());
-  }
+  const AttributeGetter getter(runtime, &choice.attribute);
   for (const Value& item : items) {
-    if (!runtime.Charge(1)) return Value();
+    if (!runtime.Charge(1)) break;
     const Value tested = getter.Get(item);
     Arguments copy = arguments;
-    const bool passes = test ? test(runtime, tested, copy) : Truth(tested);
-    if (passes == wanted) kept.push_back(item);
+    const bool passes = choice.test ? choice.test(runtime, tested, copy) : Truth(tested);
+    if (runtime.ok() && passes == wanted) kept.push_back(item);
   }
-  return runtime.MakeList(std::move(kept), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(kept));
 }
 
 template <bool by_attribute, bool wanted>

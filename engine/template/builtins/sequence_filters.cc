@@ -77,12 +77,20 @@ Value Reverse(Runtime& runtime, const Value& input, Arguments& arguments) {
   return runtime.MakeText(std::move(out));
 }
 
+enum class KeyOrder {
+  kPlain,  // every two keys must have an order
+  kLists,  // keys that are equal need none: Jinja2 wraps them in lists, which look for a difference
+           // first
+};
+
 // Sorts stably by the keys; items and keys are of equal size.
-void SortByKeys(Runtime& runtime, const Items& keys, bool reverse, Items* items) {
+void SortByKeys(Runtime& runtime, const Items& keys, KeyOrder key_order, bool reverse,
+                Items* items) {
   std::vector<size_t> order(keys.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     if (!runtime.ok()) return false;
+    if (key_order == KeyOrder::kLists && Equal(runtime, keys[a], keys[b])) return false;
     return reverse ? Less(runtime, keys[b], keys[a]) : Less(runtime, keys[a], keys[b]);
   });
   Items sorted;
@@ -105,7 +113,7 @@ Value Sort(Runtime& runtime, const Value& input, Arguments& arguments) {
   AttributeGetter getter(runtime, parameters[2]);
   getter.set_ignore_case(!parameters.Flag(1, false));
   getter.set_several(true);
-  SortByKeys(runtime, KeysOf(items, getter), parameters.Flag(0, false), &items);
+  SortByKeys(runtime, KeysOf(items, getter), KeyOrder::kLists, parameters.Flag(0, false), &items);
   return runtime.MakeList(std::move(items));
 }
 
@@ -125,7 +133,7 @@ Value DictSort(Runtime& runtime, const Value& input, Arguments& arguments) {
     const Value& sorted_by = by == "key" ? key : value;
     keys.push_back(parameters.Flag(0, false) ? sorted_by : IgnoreCase(runtime, sorted_by));
   }
-  SortByKeys(runtime, keys, parameters.Flag(2, false), &items);
+  SortByKeys(runtime, keys, KeyOrder::kPlain, parameters.Flag(2, false), &items);
   return runtime.MakeList(std::move(items));
 }
 
@@ -138,29 +146,29 @@ Value ItemsFilter(Runtime& runtime, const Value& input, Arguments& arguments) {
       items.push_back(runtime.MakeList({key, value}, List::Kind::kTuple));
     }
   } else if (!input.is_undefined()) {
-    return runtime.Fail("can only get item pairs from a mapping");
+    runtime.Fail("can only get item pairs from a mapping");
   }
-  return runtime.MakeList(std::move(items), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(items));
 }
 
 Value Unique(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "unique", arguments, {"case_sensitive", "attribute"});
-  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
-  if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
+  if (!parameters.ok()) return Value();
+  if (!Iterate(runtime, input, &items)) return runtime.MakeGenerator({});
   AttributeGetter getter(runtime, parameters[1]);
   getter.set_ignore_case(!parameters.Flag(0, false));
   Dict seen;
   Items kept;
   for (const Value& item : items) {
     const Value key = getter.Get(item);
-    if (!runtime.ok()) return Value();
-    if (!Hashable(key)) return FailUnhashable(runtime, key);
+    if (runtime.ok() && !Hashable(key)) FailUnhashable(runtime, key);
+    if (!runtime.ok()) break;
     if (seen.Find(key)) continue;
     seen.Set(key, None{});
     kept.push_back(item);
   }
-  return runtime.MakeList(std::move(kept), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(kept));
 }
 
 template <bool largest>
@@ -196,9 +204,9 @@ Value Sum(Runtime& runtime, const Value& input, Arguments& arguments) {
 
 Value Batch(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "batch", arguments, {"linecount", "fill_with"}, 1);
-  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
-  if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
+  if (!parameters.ok()) return Value();
+  if (!Iterate(runtime, input, &items)) return runtime.MakeGenerator({});
   const int64_t count = parameters.Integer(0, 1);
   if (!parameters.ok()) return Value();
   const bool fills = parameters[1] && !parameters[1]->is_none();
@@ -215,17 +223,20 @@ Value Batch(Runtime& runtime, const Value& input, Arguments& arguments) {
     }
     batches.push_back(runtime.MakeList(std::move(batch)));
   }
-  return runtime.MakeList(std::move(batches), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(batches));
 }
 
 Value Slice(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "slice", arguments, {"slices", "fill_with"}, 1);
-  if (parameters.ok() && !IsIterable(input)) return FailingIterator(input);
   Items items;
-  if (!parameters.ok() || !Iterate(runtime, input, &items)) return Value();
+  if (!parameters.ok()) return Value();
+  if (!Iterate(runtime, input, &items)) return runtime.MakeGenerator({});
   const int64_t slices = parameters.Integer(0, 1);
   if (!parameters.ok()) return Value();
-  if (slices == 0) return runtime.Fail("integer division or modulo by zero");
+  if (slices == 0) {
+    runtime.Fail("integer division or modulo by zero");
+    return runtime.MakeGenerator({});
+  }
   const auto length = static_cast<int64_t>(items.size());
   const int64_t each = slices > 0 ? length / slices : 0, longer = slices > 0 ? length % slices : 0;
   const bool fills = parameters[1] && !parameters[1]->is_none();
@@ -238,7 +249,7 @@ Value Slice(Runtime& runtime, const Value& input, Arguments& arguments) {
     if (fills && i >= longer) column.push_back(*parameters[1]);
     columns.push_back(runtime.MakeList(std::move(column)));
   }
-  return runtime.MakeList(std::move(columns), List::Kind::kIterator);
+  return runtime.MakeGenerator(std::move(columns));
 }
 
 Value GroupBy(Runtime& runtime, const Value& input, Arguments& arguments) {
@@ -250,7 +261,7 @@ Value GroupBy(Runtime& runtime, const Value& input, Arguments& arguments) {
   getter.set_default(parameters[1] && !parameters[1]->is_none() ? parameters[1] : nullptr);
   AttributeGetter shown = getter;
   getter.set_ignore_case(!parameters.Flag(2, false));
-  SortByKeys(runtime, KeysOf(items, getter), false, &items);
+  SortByKeys(runtime, KeysOf(items, getter), KeyOrder::kPlain, false, &items);
   Items groups;
   for (size_t begin = 0; begin < items.size() && runtime.ok();) {
     const Value key = getter.Get(items[begin]);

@@ -65,7 +65,8 @@ Value CalculateIntegers(Runtime& runtime, Arithmetic op, int64_t a, int64_t b) {
       return IntegerPower(runtime, a, b);
     case Arithmetic::kDiv:
       if (b == 0) return runtime.Fail("division by zero");
-      return Value(static_cast<double>(a) / static_cast<double>(b));
+      // In 64 bits of precision, as neither integer need fit a double.
+      return Value(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
     case Arithmetic::kFloorDiv:
     case Arithmetic::kMod:
       break;

@@ -173,16 +173,13 @@ bool Contains(Runtime& runtime, const Value& container, const Value& item) {
     return false;
   }
   if (const List* list = container.list()) {
-    if (!list->failure.empty()) {
-      runtime.Fail(list->failure);
-      return false;
-    }
     size_t i = list->kind == List::Kind::kIterator ? list->next : 0;
     bool found = false;
     for (; i < list->items.size() && !found && runtime.ok(); ++i) {
       found = Equal(runtime, list->items[i], item);
     }
     if (list->kind == List::Kind::kIterator) list->next = i;
+    if (!found && !list->failure.empty()) runtime.Fail(list->failure);
     return found;
   }
   if (!container.is_undefined()) {

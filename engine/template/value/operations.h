@@ -34,10 +34,7 @@ std::optional<int64_t> Length(const Value& value);
 // generator. Fails, and returns false, for what can't be iterated.
 bool Iterate(Runtime& runtime, const Value& value, std::vector<Value>* items);
 
-// What a filter that is a generator in Python gives for an input that can't be iterated: an
-// iterator that fails when it is walked, and not before.
 bool IsIterable(const Value& value);
-Value FailingIterator(const Value& value);
 
 // value[start:stop:step]; absent bounds are None.
 struct SliceBounds {

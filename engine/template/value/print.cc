@@ -43,7 +43,7 @@ class ReprPrinter {
     if (const String* text = value.string()) {
       std::string quoted;
       AppendTextRepr(text->text, &quoted);
-      return Put(quoted);
+      return Put(text->escaped ? "Markup(" + quoted + ")" : quoted);
     }
     if (const List* list = value.list()) return PrintList(*list);
     if (const Dict* dict = value.dict()) return PrintDict(*dict);

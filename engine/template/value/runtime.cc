@@ -59,6 +59,19 @@ Value Runtime::MakeList(std::vector<Value> items, List::Kind kind) {
   return Value(ListPtr(std::move(list)));
 }
 
+Value Runtime::MakeGenerator(std::vector<Value> items) {
+  std::string failure;
+  if (error_.code() == absl::StatusCode::kInvalidArgument) {
+    failure = Message(error_);
+    error_ = absl::OkStatus();
+  }
+  Value value = MakeList(std::move(items), List::Kind::kIterator);
+  if (failure.empty() || !ok()) return value;
+  auto failing = std::make_shared<List>(*value.list());
+  failing->failure = std::move(failure);
+  return Value(ListPtr(std::move(failing)));
+}
+
 Value Runtime::MakeDict(Dict dict) {
   if (!MayHold(dict.size() * 2 * sizeof(Value)) || !Charge(static_cast<int64_t>(dict.size()) + 1)) {
     return Value();

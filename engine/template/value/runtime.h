@@ -55,6 +55,10 @@ class Runtime {
   Value MakeList(std::vector<Value> items, List::Kind kind = List::Kind::kList);
   Value MakeDict(Dict dict);
   NamespacePtr MakeNamespace();
+  // What a filter gives that is a generator in Python, and so computes when it is walked: `items`,
+  // and then, if there was a failure of the template's making, that failure, which is forgotten
+  // until then.
+  Value MakeGenerator(std::vector<Value> items);
   static Value MakeUndefined(std::string problem);
 
   const TemplateLimits& limits() const { return limits_; }

@@ -140,13 +140,6 @@ bool IsIterable(const Value& value) {
   return value.is_undefined() || value.string() || value.dict() || value.list();
 }
 
-Value FailingIterator(const Value& value) {
-  auto list = std::make_shared<List>();
-  list->kind = List::Kind::kIterator;
-  list->failure = "'" + value.TypeName() + "' object is not iterable";
-  return Value(ListPtr(std::move(list)));
-}
-
 Value GetSlice(Runtime& runtime, const Value& value, const SliceBounds& bounds) {
   if (value.is_undefined()) return FailUndefined(runtime, value);
   const List* list = value.list();

@@ -111,7 +111,7 @@ struct List {
   // For kIterator: items before this one are used up, as a Python generator can be walked only
   // once.
   mutable size_t next = 0;
-  std::string failure;  // for kIterator: not empty: what walking it fails with
+  std::string failure;  // for kIterator, if not empty: what it fails with behind its last item
 
   bool is_sequence() const {
     return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kRange ||
