@@ -10,7 +10,7 @@ namespace sluice::kernels {
 namespace {
 
 // Rough costs in nanoseconds, to choose chunks by.
-constexpr double kNormCost = 0.15;   // an element
+constexpr double kNormCost = 0.5;    // an element
 constexpr double kGateCost = 0.8;    // an element
 constexpr double kCopyCost = 0.1;    // an element
 constexpr double kUnpackCost = 1.0;  // an element
