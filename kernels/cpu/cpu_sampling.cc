@@ -9,6 +9,14 @@
 #include "kernels/random.h"
 
 namespace sluice::kernels {
+namespace {
+
+// How far below the largest logit, in temperatures, candidates are taken at first, and how much
+// farther each time they were not enough. Most answers lie within the first range, and sorting far
+// more candidates than needed costs more than looking once more.
+constexpr double kFirstRange = 6.0, kNextRange = 1.25;
+
+}  // namespace
 
 // Draws from one row. Candidates are taken in order of their logits, but of the whole vocabulary
 // only as many are ever sorted as the answer needs: those above a threshold, which is lowered until
@@ -87,7 +95,7 @@ class RowSampler {
 
   // The shortest prefix of all candidates whose weights add up to `wanted`.
   void TakeUntil(double wanted) {
-    for (double below = 6.0 * temperature_;; below *= 2) {
+    for (double below = kFirstRange * temperature_;; below *= kNextRange) {
       const bool all = TakeAbove(below);
       SortAndWeigh();
       if (KeepPrefix(wanted) || all) return;
@@ -102,7 +110,7 @@ class RowSampler {
 
   int32_t DrawFromAll(double u) {
     const double threshold = u * SumOfAll();
-    for (double below = 6.0 * temperature_;; below *= 2) {
+    for (double below = kFirstRange * temperature_;; below *= kNextRange) {
       const bool all = TakeAbove(below);
       SortAndWeigh();
       double sum = 0.0;
