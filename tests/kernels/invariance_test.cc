@@ -22,7 +22,7 @@ namespace {
 class Invariance : public ::testing::TestWithParam<SubjectMode> {
  protected:
   std::vector<int> ThreadCounts() const {
-    return GetParam().subject.is_reference ? std::vector<int>{1} : std::vector<int>{1, 2, 3};
+    return GetParam().subject.is_reference ? std::vector<int>{1} : std::vector<int>{1, 2};
   }
   std::vector<ActivationFormat> Formats() const {
     if (GetParam().mode == ActivationMode::kF32) return {ActivationFormat::kF32};
@@ -63,7 +63,7 @@ TEST_P(Invariance, MatMul) {
   const int64_t rows = 67;
   for (const DType dtype : kWeightTypes) {
     const int64_t cols = InfoOf(dtype).block_elements == 256 ? 768 : 576;
-    for (const int64_t outputs : {5, 49, 200}) {
+    for (const int64_t outputs : {5, 77}) {
       const RawWeight raw = RandomWeight(random, dtype, outputs, cols);
       const std::vector<float> x = random.Normals(rows * cols);
       std::vector<float> want;
