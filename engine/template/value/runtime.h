@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/template/chat_template.h"
+#include "engine/template/value/limits.h"
 #include "engine/template/value/value.h"
 
 namespace sluice::engine::jinja {
