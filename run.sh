@@ -11,6 +11,9 @@ build release sluiced
 model=()
 case " $* " in
   *" --model "* | *" --model="* | *" --help "*) ;;
-  *) model=(--model "$(fetch_model)") ;;
+  *)
+    model=(--model "$(fetch_model)")
+    [[ " $*" == *" --served-model-name"* ]] || model+=(--served-model-name "$MODEL_NAME")
+    ;;
 esac
 exec "$ROOT/build/release/server/sluiced" serve "${model[@]}" "$@"

@@ -104,10 +104,8 @@ absl::Status LoadableModel::Impl::OpenModel() {
                            " is more than the model's " + std::to_string(config.context_tokens));
   }
   if (options.context_tokens > 0) config.context_tokens = options.context_tokens;
-  SLUICE_ASSIGN_OR_RETURN(const std::string_view stated, ModelNameFromGguf(*file));
-  name = !options.name.empty() ? options.name
-         : !stated.empty()     ? std::string(stated)
-                               : std::filesystem::path(options.path).stem().string();
+  // Not the file's general.name: conversion tools fill it with all kinds of things.
+  name = !options.name.empty() ? options.name : std::filesystem::path(options.path).stem().string();
   return absl::OkStatus();
 }
 

@@ -17,7 +17,7 @@ enum class BackendChoice { kAuto, kCpu, kReference };
 // Everything about one model's engine that is fixed at start-up.
 struct ModelOptions {
   std::string path;  // a GGUF file
-  std::string name;  // served name; empty: the file's general.name, else its base name
+  std::string name;  // served name; empty: the file's base name without .gguf
   BackendChoice backend = BackendChoice::kAuto;
   std::string isa = "auto";  // CPU instruction set: auto, avx2, avx512
   ActivationChoice activations = ActivationChoice::kInt8;
@@ -25,8 +25,9 @@ struct ModelOptions {
   int32_t threads = 0;         // compute threads; 0: as many as the cgroup quota and affinity give
   int32_t context_tokens = 0;  // most tokens of one sequence; 0: the model's own
   int32_t block_size = 16;     // tokens a KV block
-  int64_t kv_bytes =
-      0;  // KV memory; 0: what context_tokens * running_max wants, within memory_fraction
+  // KV memory; 0: what context_tokens * running_max wants, within memory_fraction and at most 4 GiB
+  // or four contexts, whichever is more.
+  int64_t kv_bytes = 0;
   double memory_fraction =
       0.8;  // of the memory limit (cgroup or machine) for weights, KV and buffers
   EngineOptions engine;

@@ -7,6 +7,9 @@
 namespace sluice::engine {
 namespace {
 
+constexpr int64_t kAutoKvBytes = int64_t{4} << 30;
+constexpr int64_t kAutoContexts = 4;
+
 std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 }  // namespace
@@ -19,7 +22,12 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryNeeds& needs) {
   const int64_t fixed = needs.weights_bytes + needs.buffers_bytes;
   const int64_t left = std::max<int64_t>(0, needs.limit_bytes - fixed);
 
-  int64_t blocks = std::min(context_blocks * needs.running_max, left / needs.block_bytes);
+  // All of the KV memory is written to at start-up, so that it is there when it is needed: more
+  // than kAutoKvBytes, or a few whole contexts, is for the operator to ask for.
+  const int64_t auto_blocks =
+      std::max(kAutoKvBytes / needs.block_bytes, kAutoContexts * context_blocks);
+  int64_t blocks =
+      std::min({context_blocks * needs.running_max, left / needs.block_bytes, auto_blocks});
   if (needs.kv_bytes > 0) {
     blocks = needs.kv_bytes / needs.block_bytes;
     if (needs.kv_bytes > left) {

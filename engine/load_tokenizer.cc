@@ -122,9 +122,4 @@ absl::StatusOr<std::string_view> ChatTemplateFromGguf(const GgufFile& file) {
   return text.value_or(std::string_view());
 }
 
-absl::StatusOr<std::string_view> ModelNameFromGguf(const GgufFile& file) {
-  SLUICE_ASSIGN_OR_RETURN(const auto text, file.FindString("general.name"));
-  return text.value_or(std::string_view());
-}
-
 }  // namespace sluice::engine

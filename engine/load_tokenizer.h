@@ -14,7 +14,4 @@ absl::StatusOr<TokenizerSpec> TokenizerSpecFromGguf(const GgufFile& file);
 // The file's chat template (tokenizer.chat_template); empty when there is none.
 absl::StatusOr<std::string_view> ChatTemplateFromGguf(const GgufFile& file);
 
-// The file's general.name; empty when there is none.
-absl::StatusOr<std::string_view> ModelNameFromGguf(const GgufFile& file);
-
 }  // namespace sluice::engine

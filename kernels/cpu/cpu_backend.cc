@@ -37,8 +37,8 @@ class CpuBackend final : public Backend {
   }
   Ops& ops() override { return ops_; }
 
-  std::byte* Allocate(size_t bytes) override {
-    const size_t wanted = std::max<size_t>(bytes, 1);
+  std::byte* Allocate(size_t size) override {
+    const size_t wanted = std::max<size_t>(size, 1);
     const bool large = wanted >= 4 * kHugePage;
     void* data = nullptr;
     if (posix_memalign(&data, large ? kHugePage : kAlignment, wanted) != 0) return nullptr;
@@ -46,8 +46,15 @@ class CpuBackend final : public Backend {
     // Weights and KV are read in long runs: fewer page table walks. Only a wish.
     if (large) madvise(data, wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
-    std::memset(data, 0, wanted);
-    return static_cast<std::byte*>(data);
+    // Writing gets the pages from the kernel: most of the start-up time of a large KV memory.
+    constexpr size_t kChunk = size_t{64} << 20;
+    const size_t chunk = std::max(kChunk, wanted / ThreadPool::kChunksMax + 1);
+    auto* bytes = static_cast<std::byte*>(data);
+    pool_.Run(static_cast<int>((wanted + chunk - 1) / chunk), [&](int i, int) {
+      const size_t begin = static_cast<size_t>(i) * chunk;
+      std::memset(bytes + begin, 0, std::min(chunk, wanted - begin));
+    });
+    return bytes;
   }
   void Free(std::byte* data) override { std::free(data); }
   void CopyIn(void* device, const void* host, size_t bytes) override {

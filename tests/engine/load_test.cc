@@ -57,6 +57,18 @@ TEST(MemoryPlanTest, AWishForKvMemoryIsTakenAsItIs) {
                     HasSubstr("needs 10500 bytes, the limit is 10000 bytes")));
 }
 
+TEST(MemoryPlanTest, MoreThanFourGibibytesOrFourContextsIsTakenOnlyWhenWished) {
+  MemoryNeeds needs = kNeeds;
+  needs.limit_bytes = int64_t{1} << 50;
+  needs.block_bytes = int64_t{1} << 20;
+  needs.running_max = 4096;
+  EXPECT_EQ(PlanMemory(needs)->kv_bytes, int64_t{4} << 30);
+  needs.context_tokens = 160 << 10;
+  EXPECT_EQ(PlanMemory(needs)->kv_tokens, 4 * needs.context_tokens);
+  needs.kv_bytes = int64_t{64} << 30;
+  EXPECT_EQ(PlanMemory(needs)->kv_bytes, needs.kv_bytes);
+}
+
 TEST(MemoryPlanTest, OneContextMustFit) {
   MemoryNeeds needs = kNeeds;
   needs.limit_bytes = 2499;
@@ -102,7 +114,7 @@ class LoadTest : public ::testing::Test {
 TEST_F(LoadTest, TellsOfTheModelBeforeItIsRead) {
   const auto model = LoadableModel::Open(options_);
   ASSERT_TRUE(model.ok()) << Message(model.status());
-  EXPECT_EQ((*model)->name(), "Small Model");
+  EXPECT_EQ((*model)->name(), "load_test_" + std::to_string(getpid()));
   EXPECT_EQ((*model)->context_tokens(), 128);
   EXPECT_EQ((*model)->bos_token(), "<|im_start|>");
   EXPECT_EQ((*model)->eos_token(), "<|im_end|>");
