@@ -99,7 +99,9 @@ Connection::Awaitable<void> Connection::Run() {
   if (refused_) {
     HttpResponse full = HttpError(503, "too many connections", "connections_full");
     full.headers.emplace_back("Retry-After", "1");
-    co_await Refuse(std::move(full), {}, "other");
+    // Named, not a temporary: g++ 12 destroys aggregates in a co_await's arguments twice.
+    const HttpRequest unread;
+    co_await Refuse(full, unread, "other");
     co_return;
   }
   for (;;) {
@@ -108,7 +110,7 @@ Connection::Awaitable<void> Connection::Run() {
     if (result == ReadResult::kClose) break;
     if (result == ReadResult::kRefuse) {
       const auto match = set_->router().Find(parser.head().method, parser.head().path);
-      co_await Refuse(std::move(refusal_), parser.head(), match.label);
+      co_await Refuse(refusal_, parser.head(), match.label);
       co_return;
     }
     HttpRequest request = parser.Release();
@@ -239,14 +241,14 @@ Connection::Awaitable<bool> Connection::Put(std::string_view bytes, const Exchan
 
 // Answers and closes. The client may still be sending: what it sends is dropped for a while, since
 // closing at once would reset the connection and take the answer with it (RFC 9112, 9.6).
-Connection::Awaitable<void> Connection::Refuse(HttpResponse response, const HttpRequest& head,
-                                               std::string_view label) {
+Connection::Awaitable<void> Connection::Refuse(const HttpResponse& response,
+                                               const HttpRequest& head, std::string_view label) {
   HttpRequest request = head;
   request.keep_alive = false;
   request.id = SoundRequestId(head.Header("x-request-id"));
   const int status = response.status;
   Exchange exchange(std::move(request), 0, [] {});
-  exchange.Reply(std::move(response));
+  exchange.Reply(response);
   const std::string bytes = exchange.Take().bytes;
   set_->CountRequest(label, status);
   if (co_await Put(bytes, nullptr)) co_await Linger();

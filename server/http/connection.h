@@ -51,7 +51,8 @@ class Connection final : public ClosableConnection,
   Awaitable<bool> OnHeader(RequestParser& parser);
   Awaitable<bool> Answer(HttpRequest request);
   Awaitable<bool> Put(std::string_view bytes, const Exchange* exchange);
-  Awaitable<void> Refuse(HttpResponse response, const HttpRequest& head, std::string_view label);
+  Awaitable<void> Refuse(const HttpResponse& response, const HttpRequest& head,
+                         std::string_view label);
   Awaitable<void> Linger();
   // Waits until something happens on this connection or `until` has come.
   Awaitable<void> Wait(TimePoint until);

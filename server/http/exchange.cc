@@ -88,6 +88,8 @@ bool Exchange::Write(std::string_view events) {
   std::function<void()> gone;
   if (events_.size() + events.size() > backlog_bytes_) {
     abandoned_ = true;
+    // The connection may have used up an earlier wake-up while it waited for its socket.
+    woken_ = false;
     gone = std::exchange(gone_, nullptr);
   } else {
     events_ += events;

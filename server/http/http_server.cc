@@ -63,6 +63,9 @@ struct HttpServer::Impl {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
+    if (const int bytes = set.limits().send_buffer_bytes; bytes > 0) {
+      socket.set_option(net::socket_base::send_buffer_size(bytes), ignored);
+    }
     std::make_shared<Connection>(std::move(socket), &set, over >= 0)->Start();
   }
 

@@ -83,12 +83,15 @@ TEST(Exchange, AnOldClientsStreamEndsWithItsConnection) {
 }
 
 TEST(Exchange, FallingBehindGivesTheClientUp) {
-  Exchange exchange(Request(), 10, [] {});
+  int wakes = 0;
+  Exchange exchange(Request(), 10, [&] { ++wakes; });
   int gone = 0;
   exchange.OnGone([&] { ++gone; });
   exchange.StartEvents();
   EXPECT_TRUE(exchange.Write("0123456789"));
+  EXPECT_EQ(wakes, 1);
   EXPECT_FALSE(exchange.Write("x"));
+  EXPECT_EQ(wakes, 2);  // though nothing was taken since the first
   EXPECT_EQ(gone, 1);
   EXPECT_TRUE(exchange.Take().abandoned);
   EXPECT_FALSE(exchange.Write("y"));

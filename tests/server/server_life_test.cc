@@ -129,9 +129,15 @@ TEST(ServerLife, AFailedDeviceEndsAllWithErrors) {
   TestServerOptions options;
   options.fails = [](uint64_t step) { return step >= 6; };
   TestServer server(options);
-  const Stream stream =
-      StreamChat(server.port(), ChatBody("loop:a;", "\"ignore_eos\":true,\"stream\":true"));
+  server.gate().Hold();
+  RawClient client(server.port());
+  client.SendPost(kChat, ChatBody("loop:a;", "\"ignore_eos\":true,\"stream\":true"));
+  server.gate().Allow(2);
+  ASSERT_EQ(client.ReceiveHead()->status, 200);
+  server.gate().Release();
+  const Stream stream = Stream::Read(client);
   EXPECT_TRUE(stream.error);
+  EXPECT_FALSE(stream.done);
   EXPECT_TRUE(Eventually([&] { return server.fatal(); }));
   EXPECT_EQ(StatusOf(server, "/livez"), 503);
   EXPECT_EQ(StatusOf(server, "/readyz"), 503);

@@ -48,10 +48,14 @@ TEST_P(GoneTest, LeavingWhileQueuedWorksToo) {
   second.SendPost(kChat, Endless(GetParam()));
   server.gate().Allow(4);
   ASSERT_TRUE(Eventually([&] { return server.engine().stats().requests_waiting == 1; }));
+  ASSERT_EQ(server.front().connections(), 2);
   second.Close();
+  // The engine looks at cancels between steps: those come when the front has seen the client go.
+  ASSERT_TRUE(Eventually([&] { return server.front().connections() == 1; }));
   server.gate().Allow(4);
   EXPECT_TRUE(Eventually([&] { return server.engine().stats().requests_waiting == 0; }));
   first.Close();
+  ASSERT_TRUE(Eventually([&] { return server.front().connections() == 0; }));
   server.gate().Release();
   EXPECT_TRUE(server.WaitUntilIdle());
 }
@@ -82,6 +86,7 @@ TEST(Gone, HundredsOfCutStreamsLeaveNothing) {
 TEST(Slow, AReaderThatStopsIsCutOffAndSlowsNobody) {
   TestServerOptions options;
   options.front.http.limits.backlog_bytes = 16 << 10;
+  options.front.http.limits.send_buffer_bytes = 16 << 10;
   options.model.context_tokens = 100'000;
   options.limits.kv_blocks = 20'000;
   TestServer server(options);
@@ -103,6 +108,7 @@ TEST(Slow, AReaderThatStopsIsCutOffAndSlowsNobody) {
 TEST(Slow, AWriteThatStallsEndsTheConnection) {
   TestServerOptions options;
   options.front.http.limits.backlog_bytes = 64 << 20;
+  options.front.http.limits.send_buffer_bytes = 16 << 10;
   options.front.http.limits.stall_timeout = std::chrono::milliseconds(100);
   options.model.context_tokens = 100'000;
   options.limits.kv_blocks = 20'000;
