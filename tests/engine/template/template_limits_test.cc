@@ -1,5 +1,6 @@
 // Hostile templates end by a budget, soon, and with an error that names it.
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -264,6 +265,11 @@ std::string Damage(std::mt19937_64& rng, std::string text) {
   return text;
 }
 
+uint64_t FromEnvironment(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
+}
+
 TEST(TemplateFuzz, DamagedTemplatesGiveATextOrAnError) {
   const boost::json::object variables =
       boost::json::parse(
@@ -273,8 +279,9 @@ TEST(TemplateFuzz, DamagedTemplatesGiveATextOrAnError) {
   TemplateLimits limits;
   limits.work_max = 20'000;
   limits.output_bytes_max = 1 << 16;
-  constexpr uint64_t kSeed = 20240607;
-  constexpr int kCount = 20'000;
+  // A longer hunt: SLUICE_FUZZ_SEED and SLUICE_FUZZ_COUNT.
+  const uint64_t kSeed = FromEnvironment("SLUICE_FUZZ_SEED", 20240607);
+  const int kCount = static_cast<int>(FromEnvironment("SLUICE_FUZZ_COUNT", 20'000));
   for (const char* seed : kSeeds) {
     EXPECT_EQ(Message(RenderStatus(seed, variables, limits)), "") << seed;
   }
