@@ -58,10 +58,13 @@ TEST(ServerLife, AFullQueueIs429WithRetryAfter) {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<RawClient>(server.port()));
-    clients.back()->SendPost(kChat, ChatBody("say:abc;", "\"seed\":1"));
+    clients.back()->SendPost(kChat, ChatBody("loop:abc;", "\"max_tokens\":1900"));
   }
-  server.gate().Allow(1);
-  ASSERT_TRUE(Eventually([&] { return server.engine().stats().requests_waiting == 2; }));
+  // Step by step, since the engine takes requests in between steps.
+  ASSERT_TRUE(Eventually([&] {
+    server.gate().Allow(1);
+    return server.engine().stats().requests_waiting == 2;
+  }));
   const RawResponse refused = Fetch(server.port(), RawClient::Post(kChat, ChatBody("say:no;")));
   EXPECT_EQ(refused.status, 429);
   EXPECT_GE(std::stoi(refused.headers.at("retry-after")), 1);
