@@ -30,14 +30,16 @@ TEST_P(ThreadPoolTest, RunsEachChunkOnceAndReturnsWhenAllAreDone) {
 // What one run wrote, the next run and the caller can read, whichever threads took part.
 TEST_P(ThreadPoolTest, RunsFollowOneAnother) {
   ThreadPool pool(GetParam());
-  constexpr int kChunks = 5;
-  std::vector<int64_t> values(kChunks, 0);
+  constexpr size_t kChunks = 5;
+  std::vector<int64_t> values(kChunks, 0), next(kChunks, 0);
   for (int round = 0; round < 20000; ++round) {
+    // Each chunk reads what another chunk wrote the round before.
     pool.Run(kChunks, [&](int chunk, int) {
-      values[static_cast<size_t>(chunk)] += values[static_cast<size_t>((chunk + 1) % kChunks)] >= 0;
+      const auto c = static_cast<size_t>(chunk);
+      next[c] = values[(c + 1) % kChunks] + 1;
     });
-    const auto turn = static_cast<size_t>(round % kChunks);
-    ASSERT_EQ(values[turn], round + 1);
+    std::swap(values, next);
+    ASSERT_EQ(values[static_cast<size_t>(round) % kChunks], round + 1);
   }
 }
 
