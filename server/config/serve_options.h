@@ -7,7 +7,7 @@
 
 #include "engine/base/log.h"
 #include "engine/load.h"
-#include "server/lifecycle/front.h"
+#include "server/front/front.h"
 
 namespace sluice::server {
 

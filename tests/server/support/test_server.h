@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "server/lifecycle/front.h"
+#include "server/front/front.h"
 #include "tests/server/support/chat_model.h"
 
 namespace sluice::testing {

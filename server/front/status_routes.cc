@@ -1,4 +1,4 @@
-#include "server/lifecycle/status_routes.h"
+#include "server/front/status_routes.h"
 
 #include <cstdio>
 #include <utility>

@@ -1,8 +1,8 @@
-#include "server/lifecycle/front.h"
+#include "server/front/front.h"
 
 #include <utility>
 
-#include "server/lifecycle/status_routes.h"
+#include "server/front/status_routes.h"
 
 namespace sluice::server {
 
