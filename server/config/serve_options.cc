@@ -11,6 +11,8 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr unsigned kHelpWidth = 100;
+
 constexpr char kUsage[] =
     "Sluice serves language models over HTTP, in the dialect of OpenAI's API.\n"
     "\n"
@@ -37,7 +39,7 @@ struct Raw {
 
 po::options_description ModelGroup(ServeOptions* o, Raw* raw) {
   engine::ModelOptions& m = o->model;
-  po::options_description group("Model");
+  po::options_description group("Model", kHelpWidth, kHelpWidth / 2);
   group.add_options()("model,m", po::value(&m.path)->value_name("FILE")->required(),
                       "the model, a GGUF file");
   group.add_options()("served-model-name", po::value(&m.name)->value_name("NAME"),
@@ -56,7 +58,7 @@ po::options_description ModelGroup(ServeOptions* o, Raw* raw) {
 
 po::options_description EngineGroup(ServeOptions* o, Raw* raw) {
   engine::ModelOptions& m = o->model;
-  po::options_description group("Engine");
+  po::options_description group("Engine", kHelpWidth, kHelpWidth / 2);
   group.add_options()(
       "backend", po::value(&raw->backend)->value_name("auto|cpu|reference")->default_value("auto"),
       "what computes");
@@ -86,7 +88,7 @@ po::options_description EngineGroup(ServeOptions* o, Raw* raw) {
 
 po::options_description HttpGroup(ServeOptions* o, Raw* raw) {
   HttpServerOptions& h = o->front.http;
-  po::options_description group("HTTP");
+  po::options_description group("HTTP", kHelpWidth, kHelpWidth / 2);
   const auto seconds = [](double* out, const char* text) {
     return po::value(out)->value_name("S")->default_value(*out, text);
   };
@@ -123,7 +125,7 @@ po::options_description HttpGroup(ServeOptions* o, Raw* raw) {
 }
 
 po::options_description LifeGroup(Raw* raw) {
-  po::options_description group("Life");
+  po::options_description group("Life", kHelpWidth, kHelpWidth / 2);
   group.add_options()(
       "grace-seconds",
       po::value(&raw->grace_seconds)->value_name("S")->default_value(raw->grace_seconds, "30"),
@@ -230,7 +232,7 @@ absl::Status Finish(const Raw& raw, ServeOptions* o) {
 std::variant<ServeOptions, PrintAndExit> ParseServe(const std::vector<std::string>& arguments) {
   ServeOptions options;
   Raw raw;
-  po::options_description all("sluiced serve --model FILE [options]", 100, 50);
+  po::options_description all("sluiced serve --model FILE [options]", kHelpWidth, kHelpWidth / 2);
   all.add(ModelGroup(&options, &raw))
       .add(HttpGroup(&options, &raw))
       .add(EngineGroup(&options, &raw))

@@ -127,9 +127,10 @@ void Daemon::OnLoaded() {
   loader_.join();
   served_->engine.store(engine_.get());
   readiness_.Set(Readiness::State::kReady);
-  const std::string& host = options_.front.http.host;
-  const std::string url =
-      "http://" + (host == "0.0.0.0" ? "127.0.0.1" : host) + ":" + std::to_string(front_->port());
+  std::string host = options_.front.http.host;
+  if (host == "0.0.0.0") host = "127.0.0.1";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  const std::string url = "http://" + host + ":" + std::to_string(front_->port());
   SLUICE_LOG(kInfo) << "ready: " << url;
   std::fprintf(stderr,
                "\nTry it:\n  curl %s/v1/chat/completions -H 'Content-Type: application/json' \\\n"
