@@ -25,7 +25,7 @@ struct ModelOptions {
   int32_t threads = 0;         // compute threads; 0: as many as the cgroup quota and affinity give
   int32_t context_tokens = 0;  // most tokens of one sequence; 0: the model's own
   int32_t block_size = 16;     // tokens a KV block
-  // KV memory; 0: what context_tokens * running_max wants, within memory_fraction and at most 4 GiB
+  // KV memory; 0: what context_tokens * running_max wants, within memory_fraction and at most 1 GiB
   // or four contexts, whichever is more.
   int64_t kv_bytes = 0;
   double memory_fraction =

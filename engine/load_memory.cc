@@ -7,7 +7,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int64_t kAutoKvBytes = int64_t{4} << 30;
+constexpr int64_t kAutoKvBytes = int64_t{1} << 30;
 constexpr int64_t kAutoContexts = 4;
 
 std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }

@@ -16,7 +16,7 @@ struct MemoryNeeds {
   int32_t context_tokens = 0;
   int32_t running_max = 0;
   int64_t kv_bytes = 0;  // wished for; 0: what running_max contexts take, as far as it fits and at
-                         // most 4 GiB or four contexts, whichever is more
+                         // most 1 GiB or four contexts, whichever is more
   int64_t limit_bytes = 0;  // what may be used in all
 };
 

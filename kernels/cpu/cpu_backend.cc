@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 
 #include "kernels/check.h"
 #include "kernels/cpu/cpu_isa.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kMapped = 4 * kHugePage;  // from this size on, memory is mapped
 
 class CpuBackend final : public Backend {
  public:
@@ -37,26 +39,20 @@ class CpuBackend final : public Backend {
   }
   Ops& ops() override { return ops_; }
 
-  std::byte* Allocate(size_t size) override {
-    const size_t wanted = std::max<size_t>(size, 1);
-    const bool large = wanted >= 4 * kHugePage;
+  std::byte* Allocate(size_t bytes) override {
+    const size_t wanted = std::max<size_t>(bytes, 1);
+    if (wanted >= kMapped) return Map(wanted);
     void* data = nullptr;
-    if (posix_memalign(&data, large ? kHugePage : kAlignment, wanted) != 0) return nullptr;
-#if defined(MADV_HUGEPAGE)
-    // Weights and KV are read in long runs: fewer page table walks. Only a wish.
-    if (large) madvise(data, wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
-    // Writing gets the pages from the kernel: most of the start-up time of a large KV memory.
-    constexpr size_t kChunk = size_t{64} << 20;
-    const size_t chunk = std::max(kChunk, wanted / ThreadPool::kChunksMax + 1);
-    auto* bytes = static_cast<std::byte*>(data);
-    pool_.Run(static_cast<int>((wanted + chunk - 1) / chunk), [&](int i, int) {
-      const size_t begin = static_cast<size_t>(i) * chunk;
-      std::memset(bytes + begin, 0, std::min(chunk, wanted - begin));
-    });
-    return bytes;
+    if (posix_memalign(&data, kAlignment, wanted) != 0) return nullptr;
+    std::memset(data, 0, wanted);
+    return static_cast<std::byte*>(data);
   }
-  void Free(std::byte* data) override { std::free(data); }
+  void Free(std::byte* data) override {
+    const auto found = mapped_.find(data);
+    if (found == mapped_.end()) return std::free(data);
+    munmap(data, found->second);
+    mapped_.erase(found);
+  }
   void CopyIn(void* device, const void* host, size_t bytes) override {
     if (bytes > 0) std::memcpy(device, host, bytes);
   }
@@ -80,10 +76,32 @@ class CpuBackend final : public Backend {
   WeightView PackWeight(std::byte* destination, std::span<const RawMatrix> parts) override;
 
  private:
+  // Large memory comes from the kernel, in huge pages if it has them: weights and KV are read in
+  // long runs. Every page is touched by all threads, so that it is there when it is needed.
+  std::byte* Map(size_t bytes) {
+    const size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+    madvise(data, size, MADV_HUGEPAGE);  // only a wish
+    auto* begin = static_cast<volatile std::byte*>(data);
+    constexpr size_t kPage = 4096;
+    const size_t chunk =
+        std::max(size_t{16} << 20, size / ThreadPool::kChunksMax + 1) / kPage * kPage;
+    pool_.Run(static_cast<int>((size + chunk - 1) / chunk), [&](int i, int) {
+      const size_t first = static_cast<size_t>(i) * chunk;
+      const size_t last = std::min(size, first + chunk);
+      for (size_t at = first; at < last; at += kPage) begin[at] = std::byte{0};
+    });
+    auto* result = static_cast<std::byte*>(data);
+    mapped_.emplace(result, size);
+    return result;
+  }
+
   const CpuIsa isa_;
   const ActivationMode activations_;
   const KernelTable& kernels_;
   ThreadPool pool_;
+  std::unordered_map<std::byte*, size_t> mapped_;  // their sizes
   CpuOps ops_;
 };
 

@@ -57,12 +57,12 @@ TEST(MemoryPlanTest, AWishForKvMemoryIsTakenAsItIs) {
                     HasSubstr("needs 10500 bytes, the limit is 10000 bytes")));
 }
 
-TEST(MemoryPlanTest, MoreThanFourGibibytesOrFourContextsIsTakenOnlyWhenWished) {
+TEST(MemoryPlanTest, MoreThanAGibibyteOrFourContextsIsTakenOnlyWhenWished) {
   MemoryNeeds needs = kNeeds;
   needs.limit_bytes = int64_t{1} << 50;
   needs.block_bytes = int64_t{1} << 20;
   needs.running_max = 4096;
-  EXPECT_EQ(PlanMemory(needs)->kv_bytes, int64_t{4} << 30);
+  EXPECT_EQ(PlanMemory(needs)->kv_bytes, int64_t{1} << 30);
   needs.context_tokens = 160 << 10;
   EXPECT_EQ(PlanMemory(needs)->kv_tokens, 4 * needs.context_tokens);
   needs.kv_bytes = int64_t{64} << 30;
