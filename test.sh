@@ -28,10 +28,11 @@ stage() {
   say "stage $name took $((SECONDS - begin)) s"
 }
 
+# run_ctest PRESET "TARGETS" CTEST_ARGUMENT...
 run_ctest() {
-  local preset=$1
-  shift
-  build "$preset" all
+  local preset=$1 targets=$2
+  shift 2
+  build "$preset" $targets
   ctest --test-dir "$ROOT/build/$preset" --output-on-failure --output-junit "$REPORTS/$preset.xml" "$@"
 }
 
@@ -43,16 +44,16 @@ run_pytest() {
 }
 
 run_house() { run_pytest house "$ROOT/tests/house"; }
-run_release() { run_ctest release; }
+run_release() { run_ctest release all -LE slow; }
 run_python() {
   build release all
   run_pytest python "$ROOT/tests/server" "$ROOT/tests/engine"
 }
 run_asan() {
-  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 SLUICE_TEST_SCALE=0.1 run_ctest asan -LE slow
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 SLUICE_TEST_SCALE=0.1 run_ctest asan all -LE slow
 }
 run_tsan() {
-  TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 run_ctest tsan -L threads
+  TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 run_ctest tsan all -L threads
 }
 
 prepare

@@ -37,12 +37,13 @@ install_packages() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# build PRESET TARGET...: configures when needed and builds; quick when nothing changed.
+# build PRESET TARGET...: configures when needed (always for `all`, whose targets depend on the packages that
+# are there) and builds; quick when nothing changed.
 build() {
   local preset=$1 dir
   shift
   dir="$ROOT/build/$preset"
-  if [ ! -f "$dir/build.ninja" ]; then
+  if [ ! -f "$dir/build.ninja" ] || [ "$1" = all ]; then
     say "configuring the $preset build"
     (cd "$ROOT" && cmake --preset "$preset" >"$ROOT/build/configure-$preset.log" 2>&1) ||
       { cat "$ROOT/build/configure-$preset.log" >&2; die "configuring failed"; }
