@@ -98,14 +98,14 @@ StepResult Worker::Run(const StepPlan& plan) {
     }
     staging_.Reset(StepInputs::StagingBytes(plan, limits_) + sampler_.StagingBytes(samples));
     inputs_.Build(plan, slots_, limits_, staging_);
-    SampleRows(plan, result);
+    RunSlices(plan, result);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   result.seconds = seconds.count();
   return result;
 }
 
-void Worker::SampleRows(const StepPlan& plan, StepResult& result) {
+void Worker::RunSlices(const StepPlan& plan, StepResult& result) {
   const std::vector<SampleRow>& samples = inputs_.samples;
   kernels::SamplingBatch batch;
   if (!samples.empty()) batch = sampler_.Prepare(samples, staging_);

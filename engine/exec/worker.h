@@ -62,7 +62,7 @@ class Worker {
   Worker(Parts parts, const ExecutorLimits& limits);
   void ApplySlots(const StepPlan& plan);
   void Probe(const StepPlan& plan, kernels::ConstTensorView rows);
-  void SampleRows(const StepPlan& plan, StepResult& result);
+  void RunSlices(const StepPlan& plan, StepResult& result);
 
   std::unique_ptr<kernels::Backend> backend_;  // outlives all that follows
   const ModelConfig config_;

@@ -86,7 +86,7 @@ TEST(IdentityTest, AnswersWithInt8Activations) {
   for (const std::string& backend : BackendNames()) {
     if (backend == "reference") continue;
     setup.backend = backend;
-    ExpectOneHash(setup, MixedGenerations(Scaled(backend == BestBackend() ? 48 : 12)));
+    ExpectOneHash(setup, MixedGenerations(Scaled(backend == BestBackend() ? 32 : 8)));
   }
 }
 

@@ -37,17 +37,19 @@ void Count(size_t size) {
 }
 }  // namespace
 
-void* operator new(size_t size) {
+// Not inlined: the compiler would see malloc meet delete, and free meet new.
+#define SLUICE_NOINLINE __attribute__((noinline))
+SLUICE_NOINLINE void* operator new(size_t size) {
   Count(size);
   void* data = std::malloc(size == 0 ? 1 : size);
   if (data == nullptr) throw std::bad_alloc();
   return data;
 }
-void* operator new[](size_t size) { return operator new(size); }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
-void operator delete[](void* data, size_t) noexcept { std::free(data); }
+SLUICE_NOINLINE void* operator new[](size_t size) { return operator new(size); }
+SLUICE_NOINLINE void operator delete(void* data) noexcept { std::free(data); }
+SLUICE_NOINLINE void operator delete[](void* data) noexcept { std::free(data); }
+SLUICE_NOINLINE void operator delete(void* data, size_t) noexcept { std::free(data); }
+SLUICE_NOINLINE void operator delete[](void* data, size_t) noexcept { std::free(data); }
 
 namespace sluice::engine {
 namespace {
@@ -106,7 +108,8 @@ class Mutator {
                                             255,        65536,      65537,      0x7FFFFFFF,
                                             0x80000000, 0xFFFFFFFF, 1ull << 32, 1ull << 40,
                                             1ull << 61, 1ull << 62, 1ull << 63, ~0ull};
-    return kNumbers[random_() % std::size(kNumbers)] + random_() % 3 - 1;
+    const uint64_t number = kNumbers[random_() % std::size(kNumbers)];
+    return number + random_() % 3 - 1;
   }
   template <typename T>
   void Write(size_t at, T value) {
@@ -209,7 +212,8 @@ TEST(GgufMutationTest, SmallFile) {
   // Most changes in the header.
   const size_t header = Layout::Of(bytes).data;
   MutateOften(bytes, Scaled(100'000), true, {1 << 20, 4 << 20}, [&](std::mt19937_64& random) {
-    return random() % (random() % 16 == 0 ? bytes.size() : header);
+    const size_t end = random() % 16 == 0 ? bytes.size() : header;
+    return random() % end;
   });
 }
 
