@@ -11,7 +11,8 @@ inline std::string GoldenDir() {
   return dir ? dir : "tests/golden";
 }
 
-// The default model's file, in the place where run.sh keeps it unless SLUICE_TEST_MODEL names another.
+// The default model's file, in the place where run.sh keeps it unless SLUICE_TEST_MODEL names
+// another.
 inline std::string DefaultModelPath() {
   if (const char* path = std::getenv("SLUICE_TEST_MODEL")) return path;
   const char* cache = std::getenv("XDG_CACHE_HOME");
