@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -100,7 +101,7 @@ TEST(IdentityTest, AnswersInFloat32) {
 // number of threads, and beside others.
 TEST(IdentityTest, LogitsToTheBit) {
   std::mt19937_64 random(3);
-  std::vector<int32_t> prompt(300);
+  std::vector<int32_t> prompt(static_cast<size_t>(std::max(70, Scaled(300))));
   for (int32_t& token : prompt) token = static_cast<int32_t>(random() % 40'000);
   engine::SamplingParams greedy;
   greedy.temperature = 0;
