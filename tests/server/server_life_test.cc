@@ -80,10 +80,12 @@ TEST(ServerLife, PromptsThatDoNotAllFitLeaveNothing) {
   options.engine.running_max = 1;
   options.engine.waiting_max = 3;
   TestServer server(options);
+  server.gate().Hold();  // or the first could be done before the last is taken in
   const RawResponse refused = Fetch(
       server.port(), RawClient::Post("/v1/completions",
                                      R"({"prompt":["a","b","c","d","e","f"],"max_tokens":900})"));
   EXPECT_EQ(refused.status, 429);
+  server.gate().Release();
   EXPECT_TRUE(server.WaitUntilIdle());
 }
 
