@@ -56,7 +56,7 @@ run_asan() {
     run_ctest asan all -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test)$'
 }
 # What has threads of its own.
-TSAN_TESTS="kernels_thread_pool_test engine_base_test engine_test engine_exec_test server_http_test"
+TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_http_test"
 run_tsan() {
   TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 \
     run_ctest tsan "$TSAN_TESTS" -R "^(${TSAN_TESTS// /|})\$"
@@ -77,6 +77,11 @@ for path in glob.glob(sys.argv[1] + "/*.xml"):
         bad = case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail"
         skipped = case.find("skipped") is not None or case.get("status") in ("notrun", "disabled")
         failed += bad
+        if bad:
+            print("failed:", case.get("classname") or "", case.get("name"))
+            for line in case.findtext("system-out", "").splitlines():
+                if line.startswith("[  FAILED  ]") or ": Failure" in line or line.startswith("ERROR: "):
+                    print("   ", line)
         passed += not bad and not skipped
 failed = max(failed, int(sys.argv[2]))
 print(f"{passed} passed, {failed} failed", flush=True)

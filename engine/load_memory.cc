@@ -22,8 +22,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(const MemoryNeeds& needs) {
   const int64_t fixed = needs.weights_bytes + needs.buffers_bytes;
   const int64_t left = std::max<int64_t>(0, needs.limit_bytes - fixed);
 
-  // All of the KV memory is written to at start-up, so that it is there when it is needed: more
-  // than kAutoKvBytes, or a few whole contexts, is for the operator to ask for.
+  // KV memory is taken for good, used or not: more than kAutoKvBytes, or a few whole contexts, is
+  // for the operator to ask for.
   const int64_t auto_blocks =
       std::max(kAutoKvBytes / needs.block_bytes, kAutoContexts * context_blocks);
   int64_t blocks =

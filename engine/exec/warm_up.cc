@@ -21,7 +21,8 @@ SamplingParams EveryRule() {
   return params;
 }
 
-// `slots` sequences that share out as many tokens as the limits allow, each in blocks of its own.
+// `slots` sequences that share out as many tokens as the limits allow, each in blocks of its own,
+// one after the other: fresh memory is backed by real pages when it is first used.
 StepPlan LargestPlan(const ExecutorLimits& limits) {
   StepPlan plan;
   const int32_t slots = std::min({limits.slots, limits.step_tokens, limits.kv_blocks});
@@ -33,7 +34,7 @@ StepPlan LargestPlan(const ExecutorLimits& limits) {
     const int32_t blocks = (count + limits.block_size - 1) / limits.block_size;
     plan.starts.push_back({slot, EveryRule(), {0}, 1});
     plan.appends.push_back({slot, static_cast<int32_t>(plan.blocks.size()), blocks});
-    for (int32_t i = 0; i < blocks; ++i) plan.blocks.push_back(slot * blocks_each + i);
+    for (int32_t i = 0; i < blocks; ++i) plan.blocks.push_back(slot * blocks + i);
     plan.slices.push_back(
         {slot, 0, static_cast<int32_t>(plan.tokens.size()), count, SliceOutput::kSample, 0});
     plan.tokens.resize(plan.tokens.size() + static_cast<size_t>(count), 0);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_isa.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/page_populator.h"
 #include "kernels/cpu/thread_pool.h"
 
 namespace sluice::kernels {
@@ -50,6 +51,7 @@ class CpuBackend final : public Backend {
   void Free(std::byte* data) override {
     const auto found = mapped_.find(data);
     if (found == mapped_.end()) return std::free(data);
+    populator_.Remove(data);
     munmap(data, found->second);
     mapped_.erase(found);
   }
@@ -77,23 +79,15 @@ class CpuBackend final : public Backend {
 
  private:
   // Large memory comes from the kernel, in huge pages if it has them: weights and KV are read in
-  // long runs. Every page is touched by all threads, so that it is there when it is needed.
+  // long runs.
   std::byte* Map(size_t bytes) {
     const size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) return nullptr;
     madvise(data, size, MADV_HUGEPAGE);  // only a wish
-    auto* begin = static_cast<volatile std::byte*>(data);
-    constexpr size_t kPage = 4096;
-    const size_t chunk =
-        std::max(size_t{16} << 20, size / ThreadPool::kChunksMax + 1) / kPage * kPage;
-    pool_.Run(static_cast<int>((size + chunk - 1) / chunk), [&](int i, int) {
-      const size_t first = static_cast<size_t>(i) * chunk;
-      const size_t last = std::min(size, first + chunk);
-      for (size_t at = first; at < last; at += kPage) begin[at] = std::byte{0};
-    });
     auto* result = static_cast<std::byte*>(data);
     mapped_.emplace(result, size);
+    populator_.Add(result, size);
     return result;
   }
 
@@ -102,6 +96,7 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   ThreadPool pool_;
   std::unordered_map<std::byte*, size_t> mapped_;  // their sizes
+  PagePopulator populator_;
   CpuOps ops_;
 };
 

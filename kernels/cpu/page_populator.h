@@ -1,0 +1,48 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace sluice::kernels {
+
+// Has the operating system back large memory with real pages in the background, so that neither the
+// start waits for gigabytes of fresh pages (on a virtual machine whose host has to find them first,
+// several seconds each) nor a step meets them one fault at a time for long. What is used before its
+// turn is backed by its own first use. The contents are left as they are.
+//
+// One thread, scheduled only on processors that would be idle (SCHED_IDLE); it starts with the first
+// range. On a kernel without MADV_POPULATE_WRITE (before 5.14) nothing happens.
+//
+// Threads: any.
+class PagePopulator {
+ public:
+  PagePopulator() = default;
+  ~PagePopulator();
+  PagePopulator(const PagePopulator&) = delete;
+  PagePopulator& operator=(const PagePopulator&) = delete;
+
+  // [data, data + bytes), of whole pages; ranges are taken in the order in which they come.
+  void Add(std::byte* data, size_t bytes);
+  // Forgets the range that begins at `data`: after this call it may be unmapped.
+  void Remove(const std::byte* data);
+
+ private:
+  struct Range {
+    std::byte* data;
+    size_t bytes;
+    size_t done;
+  };
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Range> ranges_;
+  bool working_ = false;  // on a piece of the first range, without the lock
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::kernels
