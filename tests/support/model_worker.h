@@ -12,7 +12,7 @@ namespace sluice::testing {
 
 // The backends that this machine has, by the names used here: "reference", "avx2", "avx512".
 std::vector<std::string> BackendNames();
-// The fastest of them.
+// The fastest of them, or the one that the environment variable SLUICE_TEST_BACKEND names.
 std::string BestBackend();
 std::unique_ptr<kernels::Backend> MakeBackend(const std::string& name,
                                               const kernels::BackendOptions& options);
