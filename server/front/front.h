@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "server/http/frontend_pool.h"
+#include "server/base/frontend_pool.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
 #include "server/models/model_registry.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/http/frontend_pool.h"
+#include "server/base/frontend_pool.h"
 #include "server/http/router.h"
 #include "server/metrics/metrics.h"
 #include "server/models/readiness.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/base/log.h"
-#include "server/http/request_id.h"
+#include "server/base/request_id.h"
 
 namespace sluice::server {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine/request.h"
 #include "server/http/exchange.h"
-#include "server/http/frontend_pool.h"
+#include "server/base/frontend_pool.h"
 #include "server/openai/answer_writer.h"
 #include "server/openai/api_error.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/http/exchange.h"
-#include "server/http/frontend_pool.h"
+#include "server/base/frontend_pool.h"
 #include "server/http/router.h"
 #include "server/models/model_registry.h"
 #include "server/models/readiness.h"

@@ -1,4 +1,4 @@
-#include "server/http/request_id.h"
+#include "server/base/request_id.h"
 
 #include <cstdio>
 #include <random>

@@ -1,8 +1,11 @@
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <functional>
-#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace sluice::server {
 
@@ -15,18 +18,29 @@ class FrontendPool {
   FrontendPool(const FrontendPool&) = delete;
   FrontendPool& operator=(const FrontendPool&) = delete;
 
-  // False when `queue_max` tasks wait or run already.
+  // False when `queue_max` tasks of this kind wait or run already.
   bool TryPost(std::function<void()> task);
   void Post(std::function<void()> task);
-  // Finishes what was accepted and ends the threads; tasks posted later never run. Idempotent.
+  // Finishes what was accepted and ends the threads; tasks posted later never run. Idempotent; not
+  // to be called by a task.
   void Wait();
   int queue_max() const { return queue_max_; }
 
  private:
-  struct Impl;
+  struct Task {
+    std::function<void()> run;
+    bool counted = false;  // against queue_max_
+  };
+  void Work();
+
   const int queue_max_;
-  std::atomic<int> queued_{0};
-  std::unique_ptr<Impl> impl_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  int counted_ = 0;
+  bool ending_ = false;
+  std::mutex join_mutex_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace sluice::server
