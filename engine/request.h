@@ -32,6 +32,8 @@ struct GenerateRequest {
       sampling;  // choice, min_tokens and end_ids are filled in per sequence by the engine
   StopParams stop;
   int32_t n = 1;              // answers
+  // Only requests of equal salt share what is computed of equal beginnings.
+  std::string cache_salt;
   Clock::time_point arrival;  // when the request came in, for the latency figures
 };
 

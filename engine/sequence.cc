@@ -21,22 +21,16 @@ Sequence::Sequence(uint64_t id_in, std::shared_ptr<const GenerateRequest> reques
     : id(id_in),
       request(std::move(request_in)),
       choice(choice_in),
+      tokens_(request->prompt),
       end_ids_(request->stop.ignore_eos ? std::vector<int32_t>() : Sorted(end_ids)),
       stop_ids_(Sorted(request->stop.token_ids)),
       // The last token needs no place for keys and values, but counts as part of the context.
       generated_max_(std::min(request->stop.max_tokens, context_tokens - prompt_tokens())) {}
 
 void Sequence::CopyTokens(int32_t first, int32_t count, std::vector<int32_t>* out) const {
-  const std::vector<int32_t>& prompt = request->prompt;
   const int32_t end = first + count;
-  const int32_t prompt_end = std::min(end, prompt_tokens());
-  if (first < prompt_end)
-    out->insert(out->end(), prompt.begin() + first, prompt.begin() + prompt_end);
-  const int32_t generated_begin = std::max(first, prompt_tokens()) - prompt_tokens();
-  const int32_t generated_end = std::min(end - prompt_tokens(), generated());
-  if (generated_begin < generated_end)
-    out->insert(out->end(), generated_.begin() + generated_begin,
-                generated_.begin() + generated_end);
+  if (first < known())
+    out->insert(out->end(), tokens_.begin() + first, tokens_.begin() + std::min(end, known()));
   if (end > known()) out->push_back(kLastSampledToken);
 }
 
@@ -53,7 +47,7 @@ SamplingParams Sequence::Sampling() const {
 
 void Sequence::Append(int32_t token, SequenceEvent* event) {
   const bool may_stop = generated() >= request->stop.min_tokens;
-  generated_.push_back(token);
+  tokens_.push_back(token);
   event->token = token;
   if (may_stop && std::binary_search(end_ids_.begin(), end_ids_.end(), token)) {
     event->finish = FinishReason::kStop;

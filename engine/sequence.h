@@ -56,13 +56,20 @@ class Sequence {
   int32_t planned = 0;
   int32_t steps_in_flight = 0;    // plans not yet committed that have a slice of this sequence
   int32_t samples_in_flight = 0;  // of those, with a token to come
+  int32_t computed = 0;           // positions whose keys and values are known to be in the blocks
   int32_t computed_high = 0;      // most positions ever computed: below it, work is done again
+  int32_t cached_tokens = 0;      // of the prompt, found in memory when first planned
+  bool faulty = false;            // its contents of the blocks are in doubt
   bool was_planned = false;
   Clock::time_point scheduled;
 
   int32_t prompt_tokens() const { return static_cast<int32_t>(request->prompt.size()); }
-  int32_t generated() const { return static_cast<int32_t>(generated_.size()); }
-  int32_t known() const { return prompt_tokens() + generated(); }
+  int32_t generated() const { return known() - prompt_tokens(); }
+  int32_t known() const { return static_cast<int32_t>(tokens_.size()); }
+  // The first `count` known tokens.
+  std::span<const int32_t> Tokens(int32_t count) const {
+    return std::span(tokens_).first(static_cast<size_t>(count));
+  }
   // Positions that a plan made now could compute: known ones and those the steps in flight will
   // make known. 0 also when the steps in flight must end the sequence.
   int32_t pending() const {
@@ -80,7 +87,7 @@ class Sequence {
   void Append(int32_t token, SequenceEvent* event);
 
  private:
-  std::vector<int32_t> generated_;
+  std::vector<int32_t> tokens_;    // known: the prompt's and the generated ones
   std::vector<int32_t> end_ids_;   // sorted
   std::vector<int32_t> stop_ids_;  // sorted
   int32_t generated_max_;

@@ -18,6 +18,8 @@ struct EngineStats {
   int64_t preemptions = 0;
   int64_t steps = 0;
   int64_t recomputed_tokens = 0;  // tokens computed again after a preemption
+  int64_t prefix_query_tokens = 0;  // prompt tokens looked for in memory
+  int64_t prefix_hit_tokens = 0;    // of those, found: not computed
 };
 
 // Told of every event that latency figures are made from. Called on the output thread; must not

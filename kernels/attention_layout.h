@@ -4,6 +4,12 @@
 
 namespace sluice::kernels {
 
+// Known to the host. Block ids of one KV memory.
+struct BlockCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+};
+
 // Where a step's tokens sit in their sequences and in the paged KV memory. B sequences, T token
 // rows; the rows of one sequence follow one another, in order of position. Pointers are device
 // memory.

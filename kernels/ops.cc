@@ -183,6 +183,15 @@ void Ops::PagedAttention(ActivationView out, ConstTensorView q, const KvLayerVie
   DoPagedAttention(out, q, kv, layout, scale);
 }
 
+void Ops::CopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) {
+  for (const BlockCopy& copy : copies) {
+    SLUICE_CHECK(copy.from >= 0 && copy.from < kv.blocks) << copy.from << " of " << kv.blocks;
+    SLUICE_CHECK(copy.to >= 0 && copy.to < kv.blocks) << copy.to << " of " << kv.blocks;
+    SLUICE_CHECK(copy.from != copy.to) << "block " << copy.from << " onto itself";
+  }
+  if (!copies.empty()) DoCopyBlocks(kv, copies);
+}
+
 void Ops::GatherRows(TensorView out, ConstTensorView x, ConstTensorView rows) {
   CheckVector("rows", rows, rows.rows(), DType::kI32);
   CheckMatrix("x", x, x.rows(), x.cols());

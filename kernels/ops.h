@@ -49,6 +49,9 @@ class Ops {
   // 0..p. Head h reads kv head h / (H / G).
   void PagedAttention(ActivationView out, ConstTensorView q, const KvLayerView& kv,
                       const AttentionLayout& layout, float scale);
+  // Block `to` of the KV memory becomes, over all layers, what block `from` is: one copy after the
+  // other, in their order. `kv` may be any of the layers.
+  void CopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies);
   // out [S, E] = x[rows[s], :]. f32; rows [S] i32.
   void GatherRows(TensorView out, ConstTensorView x, ConstTensorView rows);
   // logits [S, V] f32 in place, each step in float: for every token of the history
@@ -80,6 +83,7 @@ class Ops {
                                 const AttentionLayout& layout) = 0;
   virtual void DoPagedAttention(ActivationView out, ConstTensorView q, const KvLayerView& kv,
                                 const AttentionLayout& layout, float scale) = 0;
+  virtual void DoCopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) = 0;
   virtual void DoGatherRows(TensorView out, ConstTensorView x, ConstTensorView rows) = 0;
   virtual void DoApplyLogitRules(TensorView logits, const SamplingBatch& batch) = 0;
   virtual void DoSample(TensorView ids, TensorView logits, const SamplingBatch& batch) = 0;

@@ -40,4 +40,10 @@ absl::StatusOr<KvMemory> KvMemory::Create(kernels::Backend& backend, const Model
   return kv;
 }
 
+void KvMemory::Copy(kernels::Ops& ops, std::span<const BlockCopy> copies) {
+  copies_.clear();
+  for (const BlockCopy& copy : copies) copies_.push_back({copy.from, copy.to});
+  ops.CopyBlocks(layers_.front(), copies_);
+}
+
 }  // namespace sluice::engine

@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 #include "engine/model/device_memory.h"
 #include "engine/model/model_config.h"
+#include "engine/plan/step_plan.h"
 #include "kernels/backend.h"
 
 namespace sluice::engine {
@@ -29,12 +30,14 @@ class KvMemory {
                                          const Shape& shape);
 
   std::span<const kernels::KvLayerView> layers() const { return layers_; }
+  void Copy(kernels::Ops& ops, std::span<const BlockCopy> copies);
   const Shape& shape() const { return shape_; }
 
  private:
   DeviceMemory memory_;
   Shape shape_;
   std::vector<kernels::KvLayerView> layers_;
+  std::vector<kernels::BlockCopy> copies_;
 };
 
 }  // namespace sluice::engine

@@ -98,6 +98,7 @@ StepResult Worker::Run(const StepPlan& plan) {
     }
     staging_.Reset(StepInputs::StagingBytes(plan, limits_) + sampler_.StagingBytes(samples));
     inputs_.Build(plan, slots_, limits_, staging_);
+    if (!plan.copies.empty()) kv_.Copy(backend_->ops(), plan.copies);
     RunSlices(plan, result);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -126,7 +127,9 @@ void Worker::RunSlices(const StepPlan& plan, StepResult& result) {
   sampler_.Commit(samples, host);
   for (size_t i = 0; i < samples.size(); ++i) {
     const int32_t slot = samples[i].slot;
-    slots_.SetLastToken(slot, host[i]);
+    // After a row that is not finite there is no token, and a step planned before that was known
+    // may name it: any will do, for what it computes is dropped.
+    slots_.SetLastToken(slot, std::max(host[i], 0));
     result.slices.push_back(
         {slot, host[i], host[i] < 0 ? SliceStatus::kNonFinite : SliceStatus::kOk});
   }

@@ -29,11 +29,18 @@ struct SlotStart {
   int32_t prompt_tokens = 0;
 };
 
-// Blocks added at the end of a slot's block table: StepPlan::blocks[begin, begin + count).
+// Blocks added at the end of a slot's block table: StepPlan::blocks[begin, begin + count). Several
+// slots may hold the same block; no slice writes in one that two of them hold.
 struct BlockAppend {
   int32_t slot = 0;
   int32_t begin = 0;
   int32_t count = 0;
+};
+
+// Block `to` becomes a copy of block `from`, for a sequence that writes on in what others share.
+struct BlockCopy {
+  int32_t from = 0;
+  int32_t to = 0;
 };
 
 enum class SliceOutput : uint8_t {
@@ -58,6 +65,7 @@ struct StepPlan {
   std::vector<int32_t> releases;  // slots that become empty
   std::vector<SlotStart> starts;
   std::vector<BlockAppend> appends;  // into `blocks`
+  std::vector<BlockCopy> copies;     // in this order, before any slice
   std::vector<PlanSlice> slices;
   std::vector<int32_t> blocks;
   std::vector<int32_t> tokens;  // ids, or kLastSampledToken

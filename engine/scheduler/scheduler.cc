@@ -25,7 +25,7 @@ Scheduler::Scheduler(const ExecutorLimits& limits, Options options)
       running_max_(std::min({options_.running_max, limits.slots,
                              std::min(options_.step_tokens, limits.step_tokens)})),
       step_tokens_(std::min(options_.step_tokens, limits.step_tokens)),
-      kv_(limits.kv_blocks, limits.block_size) {
+      kv_(limits.kv_blocks, limits.block_size, options_.share_prefixes) {
   ENGINE_CHECK(running_max_ > 0 && context_tokens_ > 1)
       << "running_max " << running_max_ << ", context " << context_tokens_;
   for (int32_t slot = limits.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -106,6 +106,8 @@ void Scheduler::CommitSlice(const PlannedSlice& slice, const SliceResult* result
                             Clock::time_point now, std::vector<SequenceEvent>* events) {
   Sequence* sequence = slice.sequence;
   CountComputed(slice);
+  if (result != nullptr && result->status != SliceStatus::kOk) sequence->faulty = true;
+  Publish(slice);
   --sequence->steps_in_flight;
   if (result != nullptr) {
     --sequence->samples_in_flight;
@@ -148,6 +150,18 @@ void Scheduler::TakeToken(Sequence* sequence, const SliceResult& result, Clock::
   if (ends) End(sequence);
 }
 
+void Scheduler::Publish(const PlannedSlice& slice) {
+  Sequence* sequence = slice.sequence;
+  if (sequence->faulty) return;
+  // A sequence that was cancelled knows no token of the steps that were in flight.
+  sequence->computed = std::min(slice.first + slice.count, sequence->known());
+  const std::string& salt = sequence->request->cache_salt;
+  kv_.Publish(&sequence->table, salt, sequence->Tokens(sequence->computed));
+  // The other answers to the same prompt wait for this.
+  if (sequence->request->n > 1 && sequence->computed == sequence->prompt_tokens())
+    kv_.PublishTail(&sequence->table, salt, sequence->Tokens(sequence->computed));
+}
+
 void Scheduler::CountComputed(const PlannedSlice& slice) {
   Sequence* sequence = slice.sequence;
   const int32_t end = slice.first + slice.count;
@@ -175,6 +189,13 @@ void Scheduler::End(Sequence* sequence) {
 }
 
 void Scheduler::ReleaseSeat(Sequence* sequence) {
+  if (sequence->faulty) {
+    kv_.Forget(&sequence->table);
+  } else {
+    kv_.PublishTail(&sequence->table, sequence->request->cache_salt,
+                    sequence->Tokens(sequence->computed));
+  }
+  sequence->computed = 0;
   if (sequence->slot >= 0) {
     releases_.push_back(sequence->slot);
     free_slots_.push_back(sequence->slot);

@@ -25,7 +25,9 @@ namespace sluice::engine {
 // known ones. Running sequences come first, those with one token to compute (decode) before those
 // with more (prefill, cut to the budget), then waiting ones in the order of their arrival, of which
 // preempted ones are the oldest. A sequence is admitted when all its known tokens fit the free
-// blocks, with a block to spare for each running one; it then gets those blocks at once. When a
+// blocks, with a block to spare for each running one; it then gets those blocks at once, of which
+// those whose tokens are in memory already it shares. One whose next tokens are just being computed
+// for another waits for them, and lets those behind it pass. When a
 // running sequence finds no block, the one that arrived last is preempted: it gives back its blocks
 // and computes its tokens anew when there is room. The oldest is never preempted while another
 // runs, and alone it always fits, so all get on.
@@ -35,6 +37,7 @@ class Scheduler {
     int32_t running_max = 64;      // sequences with a slot
     int32_t step_tokens = 256;     // token budget of a step
     std::vector<int32_t> end_ids;  // tokens that end an answer, unless it ignores them
+    bool share_prefixes = true;    // keep computed blocks for sequences that begin alike
   };
   // The options are bounded by the limits; a step's budget bounds the running sequences, too, so
   // that each can decode in every step.
@@ -92,8 +95,9 @@ class Scheduler {
   void PlanDecodes(Draft* draft);
   void PlanPrefills(Draft* draft);
   void AdmitWaiting(Draft* draft);
-  bool CanAdmit(const Sequence& sequence) const;
-  void Admit(Draft* draft);
+  bool HasRoom(const Sequence& sequence) const;
+  void Admit(Sequence* sequence, Draft* draft);
+  void CountFound(Sequence* sequence);
   void AddSlice(Sequence* sequence, int32_t count, Draft* draft);
   void AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft);
   bool GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft);
@@ -104,6 +108,7 @@ class Scheduler {
   void TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
                  std::vector<SequenceEvent>* events);
   void CountComputed(const PlannedSlice& slice);
+  void Publish(const PlannedSlice& slice);
   void End(Sequence* sequence);
   void ReleaseSeat(Sequence* sequence);
   void Sweep();
@@ -120,7 +125,7 @@ class Scheduler {
 
   std::unordered_map<uint64_t, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;  // by order
-  std::deque<Sequence*> waiting_;   // by order; all later than the running ones
+  std::deque<Sequence*> waiting_;   // by order
   std::vector<int32_t> free_slots_;
   std::vector<int32_t> releases_;  // slots to be named in the next plan
   // Ended since the last Sweep, which takes them out of the queues all at once.
@@ -132,6 +137,7 @@ class Scheduler {
 
   std::deque<InFlightStep> in_flight_;
   std::vector<std::vector<PlannedSlice>> spare_slices_;  // buffers of committed steps
+  PrefixMatch match_;                                    // of the sequence looked at
   uint64_t last_step_ = 0;
   uint64_t last_order_ = 0;
   EngineStats counters_;

@@ -28,6 +28,7 @@ absl::Status Scheduler::CheckQueues() const {
     if (sequence->order <= last) return Broken(*sequence, "runs out of order");
     last = sequence->order;
   }
+  last = 0;
   for (const Sequence* sequence : waiting_) {
     if (sequence->state != SequenceState::kWaiting) return Broken(*sequence, "does not wait");
     if (sequence->order <= last) return Broken(*sequence, "waits out of order");

@@ -5,6 +5,13 @@
 #include "engine/scheduler/scheduler.h"
 
 namespace sluice::engine {
+namespace {
+
+constexpr size_t kPassedMax = 32;
+
+bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
+
+}  // namespace
 
 StepPlan Scheduler::Plan(Clock::time_point now) {
   Draft draft;
@@ -60,23 +67,37 @@ void Scheduler::PlanPrefills(Draft* draft) {
 
 void Scheduler::AdmitWaiting(Draft* draft) {
   if (draft->blocks_short) return;
-  while (draft->budget > 0 && !waiting_.empty() && CanAdmit(*waiting_.front())) Admit(draft);
+  // A sequence that waits for what another is computing is passed by, but not by too many: each
+  // costs a look.
+  size_t passed = 0;
+  while (draft->budget > 0 && passed < waiting_.size() && passed < kPassedMax) {
+    Sequence* sequence = waiting_[passed];
+    // A preempted sequence comes back once the last of its old steps is done.
+    if (sequence->steps_in_flight > 0) return;
+    if (static_cast<int32_t>(running_.size()) >= running_max_ || free_slots_.empty()) return;
+    kv_.FindPrefix(sequence->request->cache_salt, sequence->Tokens(sequence->known()),
+                   sequence->known() - 1, &match_);
+    if (match_.pending) {
+      ++passed;
+      continue;
+    }
+    if (!HasRoom(*sequence)) return;
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(passed));
+    Admit(sequence, draft);
+  }
 }
 
-bool Scheduler::CanAdmit(const Sequence& sequence) const {
-  if (static_cast<int32_t>(running_.size()) >= running_max_ || free_slots_.empty()) return false;
-  // A preempted sequence comes back once the last of its old steps is done.
-  if (sequence.steps_in_flight > 0) return false;
+bool Scheduler::HasRoom(const Sequence& sequence) const {
   // Each running sequence may need a block at any step: without the spare ones, an admission would
   // soon be a preemption.
-  const int32_t spare = static_cast<int32_t>(running_.size());
-  return kv_.BlocksFor(sequence.known()) + spare <= kv_.free_blocks();
+  const auto spare = static_cast<int32_t>(running_.size());
+  return kv_.BlocksTaken(match_, sequence.known()) + spare <= kv_.free_blocks();
 }
 
-void Scheduler::Admit(Draft* draft) {
-  Sequence* sequence = waiting_.front();
-  waiting_.pop_front();
-  running_.push_back(sequence);
+// Takes in a sequence that has room, with what match_ found of it.
+void Scheduler::Admit(Sequence* sequence, Draft* draft) {
+  // One that was passed by may be older than those that run.
+  running_.insert(std::upper_bound(running_.begin(), running_.end(), sequence, Earlier), sequence);
   sequence->state = SequenceState::kRunning;
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
@@ -92,9 +113,28 @@ void Scheduler::Admit(Draft* draft) {
   if (start.sampling.UsesPenalties()) sequence->CopyTokens(0, sequence->known(), &start.history);
   draft->plan.starts.push_back(std::move(start));
 
-  ENGINE_CHECK(kv_.Grow(&sequence->table, sequence->known())) << sequence->known() << " tokens";
+  if (!kv_.Begin(match_, sequence->known(), &sequence->table, &draft->plan.copies)) {
+    // No block to copy to besides the one to copy from.
+    match_.copy_from = -1;
+    match_.copy_tokens = 0;
+    ENGINE_CHECK(kv_.Begin(match_, sequence->known(), &sequence->table, &draft->plan.copies))
+        << sequence->known() << " tokens";
+  }
+  CountFound(sequence);
   AddBlocks(*sequence, 0, draft);
   AddSlice(sequence, std::min(sequence->pending(), draft->budget), draft);
+}
+
+void Scheduler::CountFound(Sequence* sequence) {
+  const int32_t found = match_.tokens(kv_.block_size());
+  sequence->planned = sequence->computed = found;
+  if (sequence->computed_high == 0) {
+    sequence->cached_tokens = found;
+    counters_.prefix_query_tokens += sequence->prompt_tokens();
+    counters_.prefix_hit_tokens += found;
+    counters_.prompt_tokens += found;
+  }
+  sequence->computed_high = std::max(sequence->computed_high, found);
 }
 
 void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
@@ -114,6 +154,9 @@ void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
   sequence->planned += count;
   ++sequence->steps_in_flight;
   if (sampled) ++sequence->samples_in_flight;
+  if (count > 1 && sequence->planned <= sequence->known())
+    kv_.Announce(&sequence->table, sequence->request->cache_salt,
+                 sequence->Tokens(sequence->planned));
 }
 
 void Scheduler::AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft) {
@@ -147,8 +190,8 @@ void Scheduler::PreemptLast() {
   running_.pop_back();
   victim->state = SequenceState::kWaiting;
   victim->planned = 0;
-  // It arrived before all that wait, since those were admitted in order.
-  waiting_.push_front(victim);
+  // Before nearly all that wait.
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), victim, Earlier), victim);
   ++counters_.preemptions;
   if (victim->steps_in_flight == 0)
     ReleaseSeat(victim);

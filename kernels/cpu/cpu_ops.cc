@@ -122,4 +122,19 @@ void CpuOps::DoGatherRows(TensorView out, ConstTensorView x, ConstTensorView row
   });
 }
 
+void CpuOps::DoCopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) {
+  // A copy may read what the one before it wrote, so they follow one another; each is shared out.
+  constexpr int64_t kPiece = 16 << 10;
+  const int64_t pieces = (kv.block_bytes + kPiece - 1) / kPiece;
+  for (const BlockCopy& copy : copies) {
+    const std::byte* const from = kv.base + copy.from * kv.block_bytes;
+    std::byte* const to = kv.base + copy.to * kv.block_bytes;
+    Parallel(pieces, kCopyCost * (kPiece / 4), [&](int64_t begin, int64_t end, int) {
+      const int64_t first = begin * kPiece;
+      const int64_t bytes = std::min(end * kPiece, kv.block_bytes) - first;
+      std::memcpy(to + first, from + first, static_cast<size_t>(bytes));
+    });
+  }
+}
+
 }  // namespace sluice::kernels

@@ -154,4 +154,11 @@ void ReferenceOps::DoPagedAttention(ActivationView out, ConstTensorView q, const
   }
 }
 
+void ReferenceOps::DoCopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) {
+  for (const BlockCopy& copy : copies) {
+    std::memcpy(kv.base + copy.to * kv.block_bytes, kv.base + copy.from * kv.block_bytes,
+                static_cast<size_t>(kv.block_bytes));
+  }
+}
+
 }  // namespace sluice::kernels

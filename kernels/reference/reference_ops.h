@@ -20,6 +20,7 @@ class ReferenceOps final : public Ops {
                         const AttentionLayout& layout) override;
   void DoPagedAttention(ActivationView out, ConstTensorView q, const KvLayerView& kv,
                         const AttentionLayout& layout, float scale) override;
+  void DoCopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) override;
   void DoGatherRows(TensorView out, ConstTensorView x, ConstTensorView rows) override;
   void DoApplyLogitRules(TensorView logits, const SamplingBatch& batch) override;
   void DoSample(TensorView ids, TensorView logits, const SamplingBatch& batch) override;

@@ -225,6 +225,27 @@ TEST_P(ElementwiseConformance, GatherRows) {
   EXPECT_TRUE(SameBits<float>(device.Download<float>(out, 5 * 35), want));
 }
 
+// Whole blocks, one copy after the other: the second one reads what the first one wrote.
+TEST_P(ElementwiseConformance, CopyBlocks) {
+  Random random(17);
+  constexpr int64_t kBlocks = 5, kFloats = 12'345;  // of an odd size, over several layers
+  const std::vector<float> before = random.Normals(kBlocks * kFloats);
+  Device device(GetParam());
+  float* memory = device.Upload(before);
+  KvLayerView kv;
+  kv.base = reinterpret_cast<std::byte*>(memory);
+  kv.blocks = kBlocks;
+  kv.block_bytes = kFloats * static_cast<int64_t>(sizeof(float));
+  const std::vector<BlockCopy> copies{{0, 3}, {3, 1}, {4, 0}};
+  device.ops().CopyBlocks(kv, copies);
+  std::vector<float> want = before;
+  for (const BlockCopy& copy : copies) {
+    std::copy_n(want.begin() + copy.from * kFloats, kFloats, want.begin() + copy.to * kFloats);
+  }
+  EXPECT_TRUE(SameBits<float>(device.Download<float>(memory, kBlocks * kFloats), want));
+  device.ops().CopyBlocks(kv, {});
+}
+
 // A step may have nothing to do.
 TEST_P(ElementwiseConformance, NoRows) {
   Device device(GetParam());

@@ -37,8 +37,9 @@ SimulatedWorker::SimulatedWorker(Options options) : options_(std::move(options))
   seats_.resize(static_cast<size_t>(limits.slots));
   slots_.resize(static_cast<size_t>(limits.slots));
   cells_.resize(static_cast<size_t>(limits.kv_blocks) * static_cast<size_t>(limits.block_size));
-  owner_.assign(static_cast<size_t>(limits.kv_blocks), -1);
+  holders_.assign(static_cast<size_t>(limits.kv_blocks), 0);
   used_.assign(static_cast<size_t>(limits.kv_blocks), 0);
+  user_.assign(static_cast<size_t>(limits.kv_blocks), -1);
 }
 
 void SimulatedWorker::Submit(StepPlan plan) {
@@ -57,11 +58,12 @@ std::string SimulatedWorker::CheckPlan(const StepPlan& plan) {
     if (slot < 0 || slot >= options_.limits.slots) return Text("released slot", slot, 0, 0);
     Slot& seat = seats_[static_cast<size_t>(slot)];
     if (!seat.taken) return Text("release of an empty slot", slot, 0, 1);
-    for (const int32_t block : seat.blocks) owner_[static_cast<size_t>(block)] = -1;
+    for (const int32_t block : seat.blocks) --holders_[static_cast<size_t>(block)];
     seat = Slot();
   }
   if (std::string error = CheckStarts(plan); !error.empty()) return error;
   if (std::string error = CheckAppends(plan); !error.empty()) return error;
+  if (std::string error = CheckCopies(plan); !error.empty()) return error;
   return CheckSlices(plan);
 }
 
@@ -98,18 +100,34 @@ std::string SimulatedWorker::CheckAppends(const StepPlan& plan) {
       const int32_t block = plan.blocks[static_cast<size_t>(i)];
       if (block < 0 || block >= options_.limits.kv_blocks)
         return Text("block id", append.slot, block, options_.limits.kv_blocks);
-      int32_t& owner = owner_[static_cast<size_t>(block)];
-      if (owner >= 0) return Text("block owned by another slot", append.slot, owner, -1);
-      // A step in flight may still write to the block for its owner of then.
-      if (used_[static_cast<size_t>(block)] > collected_)
-        return Text("block in use by a step in flight", append.slot, block,
-                    static_cast<int64_t>(collected_));
-      owner = append.slot;
+      ++holders_[static_cast<size_t>(block)];
       seat.blocks.push_back(block);
     }
   }
   if (begin != static_cast<int32_t>(plan.blocks.size()))
     return Text("blocks without an append", -1, plan.blocks.size(), begin);
+  return "";
+}
+
+std::string SimulatedWorker::CheckWrite(int32_t slot, int32_t block) {
+  const auto b = static_cast<size_t>(block);
+  if (holders_[b] != 1) return Text("holders of a block written to", slot, holders_[b], 1);
+  if (used_[b] > collected_ && user_[b] != slot)
+    return Text("block in use by a step in flight", slot, block, user_[b]);
+  return "";
+}
+
+std::string SimulatedWorker::CheckCopies(const StepPlan& plan) {
+  for (const auto& copy : plan.copies) {
+    if (copy.from < 0 || copy.from >= options_.limits.kv_blocks || copy.from == copy.to)
+      return Text("copied block", -1, copy.from, copy.to);
+    if (std::find(plan.blocks.begin(), plan.blocks.end(), copy.to) == plan.blocks.end())
+      return Text("copy to a block that is not new", -1, copy.to, 0);
+    if (holders_[static_cast<size_t>(copy.to)] != 1)
+      return Text("holders of a block copied to", -1, holders_[static_cast<size_t>(copy.to)], 1);
+    if (used_[static_cast<size_t>(copy.to)] > collected_)
+      return Text("copy to a block in use by a step in flight", -1, copy.to, 0);
+  }
   return "";
 }
 
@@ -129,7 +147,9 @@ std::string SimulatedWorker::CheckSlices(const StepPlan& plan) {
     begin += slice.count;
     if (begin > static_cast<int32_t>(plan.tokens.size()))
       return Text("slice's end", slice.slot, begin, plan.tokens.size());
-    if (slice.first_position != seat.computed)
+    if (!seat.sliced) seat.computed = slice.first_position;
+    seat.sliced = true;
+    if (slice.first_position != seat.computed || slice.first_position < 0)
       return Text("first position", slice.slot, slice.first_position, seat.computed);
     seat.computed += slice.count;
     if (seat.computed > limits.context_tokens)
@@ -137,7 +157,15 @@ std::string SimulatedWorker::CheckSlices(const StepPlan& plan) {
     if (seat.computed > static_cast<int32_t>(seat.blocks.size()) * limits.block_size)
       return Text("blocks for the slice", slice.slot, seat.blocks.size() * limits.block_size,
                   seat.computed);
-    for (const int32_t block : seat.blocks) used_[static_cast<size_t>(block)] = plan.step;
+    const int32_t first_written = slice.first_position / limits.block_size;
+    for (int32_t i = first_written; i * limits.block_size < seat.computed; ++i) {
+      std::string error = CheckWrite(slice.slot, seat.blocks[static_cast<size_t>(i)]);
+      if (!error.empty()) return error;
+    }
+    for (const int32_t block : seat.blocks) {
+      used_[static_cast<size_t>(block)] = plan.step;
+      user_[static_cast<size_t>(block)] = slice.slot;
+    }
   }
   if (begin != static_cast<int32_t>(plan.tokens.size()))
     return Text("tokens without a slice", -1, plan.tokens.size(), begin);
@@ -169,6 +197,7 @@ absl::StatusOr<StepResult> SimulatedWorker::Collect() {
       blocks.insert(blocks.end(), plan.blocks.begin() + append.begin,
                     plan.blocks.begin() + append.begin + append.count);
     }
+    RunCopies(plan);
     for (const PlanSlice& slice : plan.slices) {
       error_ = RunSlice(plan, slice, &result);
       if (!error_.empty()) break;
@@ -181,6 +210,14 @@ absl::StatusOr<StepResult> SimulatedWorker::Collect() {
       options_.step_seconds + options_.token_seconds * static_cast<double>(plan.tokens.size());
   seconds_ += result.seconds;
   return result;
+}
+
+void SimulatedWorker::RunCopies(const StepPlan& plan) {
+  const int32_t size = options_.limits.block_size;
+  for (const auto& copy : plan.copies) {
+    std::copy_n(cells_.begin() + int64_t{copy.from} * size, size,
+                cells_.begin() + int64_t{copy.to} * size);
+  }
 }
 
 std::string SimulatedWorker::RunSlice(const StepPlan& plan, const PlanSlice& slice,

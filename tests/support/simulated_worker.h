@@ -13,9 +13,9 @@
 namespace sluice::testing {
 
 // An executor without a model: keeps, in place of keys and values, the tokens themselves in the
-// blocks, checks every rule of step_plan.h, and "samples" a hash of all tokens that it finds
-// through the slot's block table. So a block handed out twice, a token lost, or a position skipped
-// changes the answer or breaks a rule. Time is virtual.
+// blocks (with their positions), checks every rule of step_plan.h, and "samples" a hash of all
+// tokens that it finds through the slot's block table. So a block handed out twice, a token lost,
+// or a position skipped changes the answer or breaks a rule. Time is virtual.
 class SimulatedWorker : public engine::StepExecutor {
  public:
   // What a sampled token depends on.
@@ -67,6 +67,7 @@ class SimulatedWorker : public engine::StepExecutor {
     std::vector<int32_t> history;
     int32_t prompt_tokens = 0;
     std::vector<int32_t> blocks;
+    bool sliced = false;        // has had a slice; its first one may begin behind a shared prefix
     int32_t computed = 0;       // when plans submitted so far are done
     int32_t last_sampled = -1;  // when plans run so far are done
   };
@@ -74,18 +75,24 @@ class SimulatedWorker : public engine::StepExecutor {
   std::string CheckPlan(const engine::StepPlan& plan);
   std::string CheckStarts(const engine::StepPlan& plan);
   std::string CheckAppends(const engine::StepPlan& plan);
+  std::string CheckCopies(const engine::StepPlan& plan);
   std::string CheckSlices(const engine::StepPlan& plan);
+  // `slot` writes to a block: nobody else may hold it, nor use it in a step in flight.
+  std::string CheckWrite(int32_t slot, int32_t block);
+  void RunCopies(const engine::StepPlan& plan);
   std::string RunSlice(const engine::StepPlan& plan, const engine::PlanSlice& slice,
                        engine::StepResult* result);
   static int32_t Sample(const SampleContext& context, const Options& options);
 
   Options options_;
   std::string error_;
-  std::vector<Slot> seats_;     // as the plans submitted leave them
-  std::vector<Slot> slots_;     // as the plans run leave them
-  std::vector<Cell> cells_;     // [kv_blocks, block_size]
-  std::vector<int32_t> owner_;  // of a block: slot, or -1
-  std::vector<uint64_t> used_;  // of a block: the last step submitted that has a slice of its owner
+  std::vector<Slot> seats_;       // as the plans submitted leave them
+  std::vector<Slot> slots_;       // as the plans run leave them
+  std::vector<Cell> cells_;       // [kv_blocks, block_size]
+  std::vector<int32_t> holders_;  // of a block: seats
+  // Of a block: the last step submitted that has a slice of a holder, and that holder.
+  std::vector<uint64_t> used_;
+  std::vector<int32_t> user_;
   std::deque<engine::StepPlan> queue_;
   uint64_t submitted_ = 0;
   uint64_t collected_ = 0;

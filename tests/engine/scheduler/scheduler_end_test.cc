@@ -39,7 +39,8 @@ std::shared_ptr<GenerateRequest> Scripted(int32_t max_tokens) {
   return request;
 }
 
-SchedulerRig::Outcome RunOne(std::vector<int32_t> script, std::shared_ptr<GenerateRequest> request) {
+SchedulerRig::Outcome RunOne(std::vector<int32_t> script,
+                             std::shared_ptr<GenerateRequest> request) {
   SchedulerRig rig(Worker(std::move(script)), Options());
   const uint64_t id = rig.Add(std::move(request));
   rig.RunAll();

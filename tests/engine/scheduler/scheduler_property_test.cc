@@ -75,6 +75,7 @@ class RandomRun {
     options.running_max = Pick(1, 12);
     options.step_tokens = Pick(1, 60);
     options.end_ids = {kEndId};
+    options.share_prefixes = Chance(0.9);
     return options;
   }
 
@@ -83,8 +84,8 @@ class RandomRun {
     for (double left = traffic_.arrivals; left > 0 && rig_.outcomes().size() < 1000000; --left) {
       if (!Chance(std::min(left, 1.0))) continue;
       auto request = std::make_shared<GenerateRequest>();
-      request->prompt.resize(static_cast<size_t>(Pick(1, context - 1)));
-      for (int32_t& token : request->prompt) token = Pick(0, 59);
+      request->prompt = RandomPrompt(Pick(1, context - 1));
+      if (Chance(0.2)) request->cache_salt = Chance(0.5) ? "a" : "b";
       request->sampling.temperature = Chance(0.3) ? 0.0f : 1.0f;
       request->sampling.seed = random_();
       if (Chance(0.2)) request->sampling.frequency_penalty = 1;
@@ -96,6 +97,20 @@ class RandomRun {
       for (int32_t choice = 0; choice < request->n; ++choice)
         live_.push_back(rig_.Add(request, choice));
     }
+  }
+
+  // Many begin like one of a few texts, and some end like it.
+  std::vector<int32_t> RandomPrompt(int32_t length) {
+    if (texts_.empty()) {
+      texts_.resize(3);
+      for (auto& text : texts_)
+        for (int32_t i = 0; i < 80; ++i) text.push_back(Pick(0, 59));
+    }
+    std::vector<int32_t> prompt = texts_[static_cast<size_t>(Pick(0, 2))];
+    prompt.resize(static_cast<size_t>(length));
+    const int32_t shared = Chance(0.2) ? length : Chance(0.3) ? 0 : Pick(0, length);
+    for (int32_t i = shared; i < length; ++i) prompt[static_cast<size_t>(i)] = Pick(0, 59);
+    return prompt;
   }
 
   void CancelSome() {
@@ -129,6 +144,7 @@ class RandomRun {
   const Traffic traffic_;
   SimulatedWorker::Options worker_;
   SchedulerRig rig_;
+  std::vector<std::vector<int32_t>> texts_;
   std::vector<uint64_t> live_;
   int32_t faults_seen_ = 0;
 };
@@ -152,14 +168,21 @@ TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
     total.steps += run.stats().steps;
     total.preemptions += run.stats().preemptions;
     total.generation_tokens += run.stats().generation_tokens;
+    total.prefix_query_tokens += run.stats().prefix_query_tokens;
+    total.prefix_hit_tokens += run.stats().prefix_hit_tokens;
     faults += run.faults_seen();
   }
-  std::printf("depth %d: %lld steps, %lld tokens, %lld preemptions, %lld faults\n", GetParam(),
-              static_cast<long long>(total.steps), static_cast<long long>(total.generation_tokens),
-              static_cast<long long>(total.preemptions), static_cast<long long>(faults));
+  std::printf(
+      "depth %d: %lld steps, %lld tokens, %lld preemptions, %lld faults, "
+      "%lld of %lld prompt tokens found in memory\n",
+      GetParam(), static_cast<long long>(total.steps),
+      static_cast<long long>(total.generation_tokens), static_cast<long long>(total.preemptions),
+      static_cast<long long>(faults), static_cast<long long>(total.prefix_hit_tokens),
+      static_cast<long long>(total.prefix_query_tokens));
   EXPECT_GT(total.steps, 40000);
   EXPECT_GT(total.preemptions, 100);
   EXPECT_GT(faults, 10);
+  EXPECT_GT(total.prefix_hit_tokens, total.prefix_query_tokens / 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Depths, SchedulerPropertyTest, ::testing::Values(1, 2, 3));

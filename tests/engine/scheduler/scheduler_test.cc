@@ -85,8 +85,8 @@ TEST(SchedulerTest, DecodesComeBeforePrefillsAndTheRestOfTheBudgetIsShared) {
   rig.Add(Prompt(3), 10);
   ASSERT_TRUE(rig.Plan());
   rig.Commit();
-  rig.Add(Prompt(9), 10);
-  rig.Add(Prompt(5), 10);
+  rig.Add(Prompt(9, 2), 10);
+  rig.Add(Prompt(5, 3), 10);
   ASSERT_TRUE(rig.Plan());
   EXPECT_EQ(Counts(rig.last_plan()), (std::vector<int32_t>{1, 7}));
   rig.Commit();
@@ -116,9 +116,9 @@ TEST(SchedulerTest, NoMoreRunThanTheLimitOrTheBudgetAllows) {
 
 TEST(SchedulerTest, APromptThatDoesNotFitTheFreeBlocksWaitsAndNobodyOvertakesIt) {
   SchedulerRig rig(Worker(10), Options(8, 64));
-  const uint64_t first = rig.Add(Prompt(20), 3);  // 5 of 10 blocks
-  const uint64_t big = rig.Add(Prompt(24), 3);    // 6 blocks
-  const uint64_t small = rig.Add(Prompt(2), 3);
+  const uint64_t first = rig.Add(Prompt(20), 3);   // 5 of 10 blocks
+  const uint64_t big = rig.Add(Prompt(24, 2), 3);  // 6 blocks
+  const uint64_t small = rig.Add(Prompt(2, 3), 3);
   ASSERT_TRUE(rig.Plan());
   EXPECT_EQ(rig.last_plan().slices.size(), 1u);
   EXPECT_EQ(rig.scheduler().stats().requests_waiting, 2);
