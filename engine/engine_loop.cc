@@ -82,6 +82,7 @@ bool EngineLoop::TakeMessages(bool wait) {
 }
 
 absl::Status EngineLoop::Step() {
+  scheduler_.Expire(Clock::now(), &events_);
   while (scheduler_.steps_in_flight() < depth_) {
     StepPlan plan = scheduler_.Plan(Clock::now());
     if (plan.empty()) break;

@@ -34,6 +34,12 @@ struct GenerateRequest {
   int32_t n = 1;              // answers
   // Only requests of equal salt share what is computed of equal beginnings.
   std::string cache_salt;
+  std::string tenant;    // whose share of the service it takes; empty: nobody's in particular
+  int32_t priority = 0;  // a lower number is served first, and may preempt
+  // When the answer is of no use any more: it ends with an error. Default: never.
+  Clock::time_point deadline = Clock::time_point::max();
+  // Seconds between two tokens that steps should keep to while it decodes; 0: as configured.
+  double inter_token_target = 0;
   Clock::time_point arrival;  // when the request came in, for the latency figures
 };
 

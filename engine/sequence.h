@@ -60,6 +60,10 @@ class Sequence {
   int32_t computed_high = 0;      // most positions ever computed: below it, work is done again
   int32_t cached_tokens = 0;      // of the prompt, found in memory when first planned
   bool faulty = false;            // its contents of the blocks are in doubt
+  int32_t tenant = 0;             // its account in the WaitingLine
+  int32_t preemptions = 0;
+  uint64_t planned_step = 0;  // the last step with a slice of it
+  Clock::time_point waiting_since;
   bool was_planned = false;
   Clock::time_point scheduled;
 
@@ -76,6 +80,9 @@ class Sequence {
     if (generated() + samples_in_flight >= generated_max_) return 0;
     return known() + samples_in_flight - planned;
   }
+
+  // Most tokens that it may still generate.
+  int32_t left() const { return generated_max_ - generated(); }
 
   // Appends the tokens of positions [first, first + count) to `out`: ids, or kLastSampledToken for
   // the one that a step in flight is to sample.

@@ -20,6 +20,9 @@ struct EngineStats {
   int64_t recomputed_tokens = 0;  // tokens computed again after a preemption
   int64_t prefix_query_tokens = 0;  // prompt tokens looked for in memory
   int64_t prefix_hit_tokens = 0;    // of those, found: not computed
+  int64_t deadlines_passed = 0;     // sequences ended by their deadline
+  int64_t prefill_budget = 0;       // of the last step: tokens that it might spend on prefills
+  double step_cost_error = 0;       // mean |predicted - real| / real of step times
 };
 
 // Told of every event that latency figures are made from. Called on the output thread; must not

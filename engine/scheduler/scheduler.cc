@@ -14,6 +14,12 @@ const std::shared_ptr<const std::string>& NonFiniteError() {
   return *error;
 }
 
+const std::shared_ptr<const std::string>& DeadlineError() {
+  static const auto* error =
+      new std::shared_ptr<const std::string>(new std::string("the request's deadline has passed"));
+  return *error;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const ExecutorLimits& limits, Options options)
@@ -25,7 +31,8 @@ Scheduler::Scheduler(const ExecutorLimits& limits, Options options)
       running_max_(std::min({options_.running_max, limits.slots,
                              std::min(options_.step_tokens, limits.step_tokens)})),
       step_tokens_(std::min(options_.step_tokens, limits.step_tokens)),
-      kv_(limits.kv_blocks, limits.block_size, options_.share_prefixes) {
+      kv_(limits.kv_blocks, limits.block_size, options_.share_prefixes),
+      line_(options_.line, limits.kv_blocks) {
   ENGINE_CHECK(running_max_ > 0 && context_tokens_ > 1)
       << "running_max " << running_max_ << ", context " << context_tokens_;
   for (int32_t slot = limits.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -38,7 +45,11 @@ void Scheduler::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request,
   ENGINE_CHECK(sequence->prompt_tokens() > 0 && sequence->prompt_tokens() < context_tokens_)
       << sequence->prompt_tokens() << " tokens of " << context_tokens_;
   sequence->order = ++last_order_;
-  waiting_.push_back(sequence.get());
+  sequence->waiting_since = std::max(now_, sequence->request->arrival);
+  if (sequence->request->deadline != Clock::time_point::max())
+    deadlines_.emplace(sequence->request->deadline, id);
+  line_.Open(sequence.get());
+  line_.Add(sequence.get());
   const bool is_new = sequences_.emplace(id, std::move(sequence)).second;
   ENGINE_CHECK(is_new) << "sequence " << id << " exists";
 }
@@ -54,6 +65,25 @@ void Scheduler::Finish(uint64_t id, FinishReason reason, Clock::time_point now,
   event.scheduled = it->second->scheduled;
   events->push_back(std::move(event));
   End(it->second.get());
+  Sweep();
+}
+
+void Scheduler::Expire(Clock::time_point now, std::vector<SequenceEvent>* events) {
+  now_ = now;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const auto it = sequences_.find(deadlines_.begin()->second);
+    deadlines_.erase(deadlines_.begin());
+    if (it == sequences_.end() || it->second->state == SequenceState::kRetiring) continue;
+    SequenceEvent event;
+    event.id = it->first;
+    event.finish = FinishReason::kError;
+    event.error = DeadlineError();
+    event.time = now;
+    event.scheduled = it->second->scheduled;
+    events->push_back(std::move(event));
+    ++counters_.deadlines_passed;
+    End(it->second.get());
+  }
   Sweep();
 }
 
@@ -96,6 +126,8 @@ absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
   for (const PlannedSlice& slice : step.slices)
     CommitSlice(slice, slice.sampled ? &result.slices[next++] : nullptr, now, events);
   Sweep();
+  cost_.Observe(step.work, result.seconds);
+  counters_.step_cost_error = cost_.relative_error();
   step.slices.clear();
   spare_slices_.push_back(std::move(step.slices));
   in_flight_.pop_front();
@@ -174,6 +206,8 @@ void Scheduler::CountComputed(const PlannedSlice& slice) {
 
 void Scheduler::End(Sequence* sequence) {
   (sequence->state == SequenceState::kRunning ? running_changed_ : waiting_changed_) = true;
+  if (sequence->state == SequenceState::kRunning) line_.CountRunning(*sequence, -1);
+  mean_generated_ += 0.05 * (sequence->generated() - mean_generated_);
   // A preempted sequence with steps in flight is counted as draining already.
   const bool draining = sequence->state == SequenceState::kWaiting && sequence->slot >= 0;
   if (sequence->steps_in_flight > 0) {
@@ -201,6 +235,7 @@ void Scheduler::ReleaseSeat(Sequence* sequence) {
     free_slots_.push_back(sequence->slot);
     sequence->slot = -1;
   }
+  line_.CountBlocks(*sequence, -sequence->table.size());
   kv_.Release(&sequence->table);
 }
 
@@ -208,18 +243,23 @@ void Scheduler::Sweep() {
   if (ended_.empty()) return;
   if (running_changed_)
     std::erase_if(running_, [](const Sequence* s) { return s->state != SequenceState::kRunning; });
-  if (waiting_changed_)
-    std::erase_if(waiting_, [](const Sequence* s) { return s->state != SequenceState::kWaiting; });
+  if (waiting_changed_) line_.Sweep();
   running_changed_ = waiting_changed_ = false;
-  for (const Sequence* sequence : ended_)
-    if (sequence->state == SequenceState::kFinished) sequences_.erase(sequence->id);
+  for (Sequence* sequence : ended_) {
+    if (sequence->state != SequenceState::kFinished) continue;
+    line_.Close(sequence);
+    const auto [first, last] = deadlines_.equal_range(sequence->request->deadline);
+    for (auto it = first; it != last;)
+      it = it->second == sequence->id ? deadlines_.erase(it) : std::next(it);
+    sequences_.erase(sequence->id);
+  }
   ended_.clear();
 }
 
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.requests_running = static_cast<int64_t>(running_.size());
-  stats.requests_waiting = static_cast<int64_t>(waiting_.size());
+  stats.requests_waiting = line_.size();
   stats.kv_blocks_total = kv_.total_blocks();
   stats.kv_blocks_used = kv_.used_blocks();
   return stats;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,8 @@
 #include "engine/base/status.h"
 #include "engine/kv/kv_manager.h"
 #include "engine/plan/step_plan.h"
+#include "engine/scheduler/step_cost.h"
+#include "engine/scheduler/waiting_line.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
 
@@ -22,15 +25,24 @@ namespace sluice::engine {
 // which they were planned: up to any number of steps may be in flight.
 //
 // One rule: a step has a budget of tokens, and spends it on letting computed tokens catch up with
-// known ones. Running sequences come first, those with one token to compute (decode) before those
-// with more (prefill, cut to the budget), then waiting ones in the order of their arrival, of which
-// preempted ones are the oldest. A sequence is admitted when all its known tokens fit the free
-// blocks, with a block to spare for each running one; it then gets those blocks at once, of which
-// those whose tokens are in memory already it shares. One whose next tokens are just being computed
-// for another waits for them, and lets those behind it pass. When a
-// running sequence finds no block, the one that arrived last is preempted: it gives back its blocks
-// and computes its tokens anew when there is room. The oldest is never preempted while another
-// runs, and alone it always fits, so all get on.
+// known ones.
+//
+// Decodes first: every running sequence with one token to compute. What they leave is for prefills;
+// if the decoding ones have a target for the time between tokens, only as much of it as keeps the
+// step within the target, by a model of step times learnt on the way. Of several prefills the
+// oldest gets half, so that it gets on, and the shortest come first with the rest, so that they
+// need not wait for it (compare the chunked prefills of Agrawal et al. 2024, "Sarathi-Serve").
+//
+// Waiting sequences are admitted in the order of WaitingLine while budget is left. A sequence is
+// admitted when all its known tokens fit the free blocks, with room to spare for what the running
+// ones are expected to grow by; it then gets those blocks at once, of which those whose tokens are
+// in memory already it shares. One whose next tokens are just being computed for another waits for
+// them, and lets those behind it pass.
+//
+// A sequence of higher priority that finds no room preempts running ones of lower priority. When a
+// running sequence finds no block for its next token, another is preempted: of the lowest priority
+// there is, one that was preempted seldom and has least to compute anew. The oldest is never
+// preempted while another runs, and alone it always fits, so all get on.
 class Scheduler {
  public:
   struct Options {
@@ -38,6 +50,11 @@ class Scheduler {
     int32_t step_tokens = 256;     // token budget of a step
     std::vector<int32_t> end_ids;  // tokens that end an answer, unless it ignores them
     bool share_prefixes = true;    // keep computed blocks for sequences that begin alike
+    int32_t prefills_max = 8;      // prompts that are partly computed at once
+    // Seconds between two tokens of a decoding sequence that a step should keep to; 0: no target.
+    double inter_token_target = 0;
+    int32_t prefill_tokens_min = 16;  // that a step spends on prefills, whatever the target
+    WaitingLine::Options line;
   };
   // The options are bounded by the limits; a step's budget bounds the running sequences, too, so
   // that each can decode in every step.
@@ -59,12 +76,14 @@ class Scheduler {
   // The next step. Empty when there is nothing to compute before a step in flight is committed or a
   // sequence is added; an empty plan needs no Commit.
   StepPlan Plan(Clock::time_point now);
+  // Ends the sequences whose deadline has passed. To be called before Plan.
+  void Expire(Clock::time_point now, std::vector<SequenceEvent>* events);
   // Takes in the result of the oldest step in flight and appends what became of its sequences.
   // Internal, with nothing changed, when the result does not belong to that step.
   absl::Status Commit(const StepResult& result, Clock::time_point now,
                       std::vector<SequenceEvent>* events);
 
-  bool has_sequences() const { return !running_.empty() || !waiting_.empty(); }
+  bool has_sequences() const { return !running_.empty() || !line_.empty(); }
   int32_t steps_in_flight() const { return static_cast<int32_t>(in_flight_.size()); }
   int32_t context_tokens() const { return context_tokens_; }
   EngineStats stats() const;
@@ -83,6 +102,7 @@ class Scheduler {
   struct InFlightStep {
     uint64_t step = 0;
     std::vector<PlannedSlice> slices;  // as in the plan
+    StepWork work;
   };
   struct Draft {
     StepPlan plan;
@@ -90,18 +110,26 @@ class Scheduler {
     int32_t budget = 0;
     Clock::time_point now;
     bool blocks_short = false;  // a running sequence found no block: nobody is admitted
+    int32_t prefills = 0;       // sequences whose prompt this step leaves partly computed
+    double target = 0;          // seconds; of the decoding sequences, the shortest; 0: none
   };
 
   void PlanDecodes(Draft* draft);
   void PlanPrefills(Draft* draft);
+  void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
+  int32_t PrefillBudget(const Draft& draft) const;
   void AdmitWaiting(Draft* draft);
+  bool MayAdmit(const Sequence& sequence, Draft* draft);
   bool HasRoom(const Sequence& sequence) const;
+  int32_t ExpectedGrowth() const;
   void Admit(Sequence* sequence, Draft* draft);
   void CountFound(Sequence* sequence);
   void AddSlice(Sequence* sequence, int32_t count, Draft* draft);
   void AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft);
   bool GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft);
-  void PreemptLast();
+  bool PreemptFor(const Sequence& sequence);
+  Sequence* Victim(uint64_t step, int32_t priority_above) const;
+  void Preempt(Sequence* victim);
 
   void CommitSlice(const PlannedSlice& slice, const SliceResult* result, Clock::time_point now,
                    std::vector<SequenceEvent>* events);
@@ -114,6 +142,7 @@ class Scheduler {
   void Sweep();
 
   absl::Status CheckQueues() const;
+  absl::Status CheckAccounts() const;
   absl::Status CheckSeats() const;
 
   const ExecutorLimits limits_;
@@ -125,7 +154,8 @@ class Scheduler {
 
   std::unordered_map<uint64_t, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;  // by order
-  std::deque<Sequence*> waiting_;   // by order
+  WaitingLine line_;
+  std::multimap<Clock::time_point, uint64_t> deadlines_;
   std::vector<int32_t> free_slots_;
   std::vector<int32_t> releases_;  // slots to be named in the next plan
   // Ended since the last Sweep, which takes them out of the queues all at once.
@@ -137,7 +167,11 @@ class Scheduler {
 
   std::deque<InFlightStep> in_flight_;
   std::vector<std::vector<PlannedSlice>> spare_slices_;  // buffers of committed steps
-  PrefixMatch match_;                                    // of the sequence looked at
+  PrefixMatch match_;                // of the sequence looked at
+  std::vector<Sequence*> prefills_;  // of the step being planned
+  StepCostModel cost_;
+  double mean_generated_ = 0;  // tokens, of the sequences that ended lately
+  Clock::time_point now_;      // of the last call that told it
   uint64_t last_step_ = 0;
   uint64_t last_order_ = 0;
   EngineStats counters_;

@@ -18,6 +18,7 @@ absl::Status Scheduler::CheckIntegrity() const {
   for (const auto& [id, sequence] : sequences_) tables.push_back(&sequence->table);
   SLUICE_RETURN_IF_ERROR(kv_.CheckIntegrity(tables));
   SLUICE_RETURN_IF_ERROR(CheckQueues());
+  SLUICE_RETURN_IF_ERROR(CheckAccounts());
   return CheckSeats();
 }
 
@@ -28,12 +29,11 @@ absl::Status Scheduler::CheckQueues() const {
     if (sequence->order <= last) return Broken(*sequence, "runs out of order");
     last = sequence->order;
   }
-  last = 0;
-  for (const Sequence* sequence : waiting_) {
-    if (sequence->state != SequenceState::kWaiting) return Broken(*sequence, "does not wait");
-    if (sequence->order <= last) return Broken(*sequence, "waits out of order");
-    last = sequence->order;
-  }
+  absl::Status waiting = absl::OkStatus();
+  line_.ForEach([&](const Sequence& sequence) {
+    if (sequence.state != SequenceState::kWaiting) waiting = Broken(sequence, "does not wait");
+  });
+  SLUICE_RETURN_IF_ERROR(waiting);
   size_t retiring = 0;
   for (const auto& [id, sequence] : sequences_) {
     if (sequence->state == SequenceState::kFinished) return Broken(*sequence, "was not deleted");
@@ -41,11 +41,33 @@ absl::Status Scheduler::CheckQueues() const {
     ++retiring;
     if (sequence->steps_in_flight == 0) return Broken(*sequence, "retires for nothing");
   }
-  if (retiring + running_.size() + waiting_.size() != sequences_.size())
+  if (retiring + running_.size() + static_cast<size_t>(line_.size()) != sequences_.size())
     return Internal("of " + std::to_string(sequences_.size()) + " sequences " +
-                    std::to_string(running_.size()) + " run, " + std::to_string(waiting_.size()) +
+                    std::to_string(running_.size()) + " run, " + std::to_string(line_.size()) +
                     " wait and " + std::to_string(retiring) + " retire");
   if (static_cast<int32_t>(running_.size()) > running_max_) return Internal("too many run");
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::CheckAccounts() const {
+  const std::vector<WaitingLine::TenantState> accounts = line_.States();
+  std::vector<WaitingLine::TenantState> counted(accounts.size());
+  for (const auto& [id, sequence] : sequences_) {
+    WaitingLine::TenantState& account = counted[static_cast<size_t>(sequence->tenant)];
+    account.blocks += sequence->table.size();
+    if (sequence->state == SequenceState::kRunning) ++account.running;
+    if (sequence->state == SequenceState::kWaiting) ++account.waiting;
+  }
+  for (size_t i = 0; i < accounts.size(); ++i) {
+    if (accounts[i].blocks != counted[i].blocks || accounts[i].running != counted[i].running ||
+        accounts[i].waiting != counted[i].waiting)
+      return Internal(
+          "tenant '" + accounts[i].name + "' is accounted for wrongly: running " +
+          std::to_string(accounts[i].running) + " for " + std::to_string(counted[i].running) +
+          ", waiting " + std::to_string(accounts[i].waiting) + " for " +
+          std::to_string(counted[i].waiting) + ", blocks " + std::to_string(accounts[i].blocks) +
+          " for " + std::to_string(counted[i].blocks));
+  }
   return absl::OkStatus();
 }
 

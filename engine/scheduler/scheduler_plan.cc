@@ -1,5 +1,6 @@
 // The planning half of Scheduler: what one step computes.
 #include <algorithm>
+#include <tuple>
 
 #include "engine/base/check.h"
 #include "engine/scheduler/scheduler.h"
@@ -7,7 +8,8 @@
 namespace sluice::engine {
 namespace {
 
-constexpr size_t kPassedMax = 32;
+constexpr int32_t kPassedMax = 32;
+constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
 bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
 
@@ -18,6 +20,7 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
   draft.budget = step_tokens_;
   draft.now = now;
   draft.plan.step = last_step_ + 1;
+  now_ = now;
   draft.plan.slices.reserve(running_.size() + 1);
   draft.plan.tokens.reserve(running_.size() + 1);
   if (!spare_slices_.empty()) {
@@ -26,8 +29,9 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
   }
 
   PlanDecodes(&draft);
+  draft.budget = PrefillBudget(draft);
+  counters_.prefill_budget = draft.budget;
   PlanPrefills(&draft);
-  AdmitWaiting(&draft);
 
   if (draft.plan.slices.empty()) {
     // Slots to release wait for a plan that computes something: a slot that nobody uses costs
@@ -52,52 +56,138 @@ void Scheduler::PlanDecodes(Draft* draft) {
     if (!GrowOrPreempt(sequence, sequence->planned + 1, draft)) continue;
     AddBlocks(*sequence, old_size, draft);
     AddSlice(sequence, 1, draft);
+    const double own = sequence->request->inter_token_target;
+    const double target = own > 0 ? own : options_.inter_token_target;
+    if (target > 0 && (draft->target == 0 || target < draft->target)) draft->target = target;
   }
 }
 
-void Scheduler::PlanPrefills(Draft* draft) {
-  // A sequence that got its decode slice above has at most one token pending, and no more. Blocks
-  // for all known tokens were given at admission.
-  for (size_t i = 0; i < running_.size() && draft->budget > 0; ++i) {
-    Sequence* sequence = running_[i];
-    if (sequence->pending() > 1)
-      AddSlice(sequence, std::min(sequence->pending(), draft->budget), draft);
+// What may be spent on prefills besides the decodes that are planned.
+int32_t Scheduler::PrefillBudget(const Draft& draft) const {
+  if (draft.target <= 0 || !cost_.ready()) return draft.budget;
+  // Prefills attend to what is before them: taken to be that of the first in line.
+  double first = 0;
+  for (const Sequence* sequence : running_) {
+    if (sequence->pending() <= 1) continue;
+    first = sequence->planned;
+    break;
   }
+  const auto fits = [&](int32_t tokens) {
+    StepWork work = draft.record.work;
+    ++work.sequences;
+    work.tokens += tokens;
+    work.attended += tokens * (first + (tokens + 1) / 2.0);
+    return cost_.Predict(work) <= draft.target;
+  };
+  int32_t low = 0, high = draft.budget;  // low fits, or nothing does
+  while (low < high) {
+    const int32_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return std::max(low, std::min(draft.budget, options_.prefill_tokens_min));
+}
+
+void Scheduler::PlanPrefills(Draft* draft) {
+  line_.StartRound(draft->now);
+  prefills_.clear();
+  // A sequence that got its decode slice above has at most one token pending, and no more.
+  for (Sequence* sequence : running_) {
+    if (sequence->pending() > 1) prefills_.push_back(sequence);
+  }
+  if (prefills_.empty()) return AdmitWaiting(draft);
+  Sequence* const oldest = prefills_.front();
+  int32_t reserved = std::min(oldest->pending(), draft->budget);
+  if (prefills_.size() > 1 || !line_.empty()) {
+    reserved = std::min(reserved, (draft->budget + 1) / 2);
+    // It may get more of the budget in the end; whoever needs the same tokens waits for all.
+    if (oldest->planned + oldest->pending() <= oldest->known()) {
+      const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
+      kv_.Announce(&oldest->table, oldest->request->cache_salt, oldest->Tokens(most));
+    }
+    std::sort(prefills_.begin() + 1, prefills_.end(), [](const Sequence* a, const Sequence* b) {
+      return std::tuple(a->request->priority, a->pending(), a->order) <
+             std::tuple(b->request->priority, b->pending(), b->order);
+    });
+  }
+  draft->budget -= reserved;
+  for (size_t i = 1; i < prefills_.size(); ++i) PlanPrefill(prefills_[i], draft->budget, draft);
+  AdmitWaiting(draft);
+  draft->budget += reserved;
+  // Not if it had to make room for another.
+  if (oldest->state == SequenceState::kRunning) PlanPrefill(oldest, draft->budget, draft);
+}
+
+// Blocks for all known tokens were given at admission.
+void Scheduler::PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft) {
+  const int32_t count = std::min(sequence->pending(), budget);
+  if (count < sequence->pending()) ++draft->prefills;
+  if (count > 0) AddSlice(sequence, count, draft);
 }
 
 void Scheduler::AdmitWaiting(Draft* draft) {
   if (draft->blocks_short) return;
-  // A sequence that waits for what another is computing is passed by, but not by too many: each
-  // costs a look.
-  size_t passed = 0;
-  while (draft->budget > 0 && passed < waiting_.size() && passed < kPassedMax) {
-    Sequence* sequence = waiting_[passed];
+  // Each look costs: not too many that can't be admitted yet are passed by.
+  for (int32_t passed = 0; draft->budget > 0 && passed < kPassedMax;) {
+    Sequence* sequence = line_.Next();
+    if (sequence == nullptr) return;
     // A preempted sequence comes back once the last of its old steps is done.
     if (sequence->steps_in_flight > 0) return;
-    if (static_cast<int32_t>(running_.size()) >= running_max_ || free_slots_.empty()) return;
     kv_.FindPrefix(sequence->request->cache_salt, sequence->Tokens(sequence->known()),
                    sequence->known() - 1, &match_);
-    if (match_.pending) {
+    const int32_t missing = sequence->known() - match_.tokens(kv_.block_size());
+    if (match_.pending || (missing > draft->budget && draft->prefills >= options_.prefills_max)) {
+      line_.Pass(*sequence);
       ++passed;
       continue;
     }
-    if (!HasRoom(*sequence)) return;
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(passed));
+    if (!MayAdmit(*sequence, draft)) return;
+    line_.Remove(sequence);
     Admit(sequence, draft);
   }
 }
 
+// Whether match_'s sequence has a slot and room, if need be after preempting others for it.
+bool Scheduler::MayAdmit(const Sequence& sequence, Draft* draft) {
+  const auto has_slot = [this] {
+    return static_cast<int32_t>(running_.size()) < running_max_ && !free_slots_.empty();
+  };
+  while (!has_slot() || !HasRoom(sequence)) {
+    // What is draining comes free when the steps in flight are committed.
+    if (draining_blocks_ > 0 || !PreemptFor(sequence)) return false;
+    if (draining_blocks_ > 0) return false;
+    // Blocks of the match may have been the victim's.
+    kv_.FindPrefix(sequence.request->cache_salt, sequence.Tokens(sequence.known()),
+                   sequence.known() - 1, &match_);
+  }
+  (void)draft;
+  return true;
+}
+
 bool Scheduler::HasRoom(const Sequence& sequence) const {
-  // Each running sequence may need a block at any step: without the spare ones, an admission would
-  // soon be a preemption.
-  const auto spare = static_cast<int32_t>(running_.size());
-  return kv_.BlocksTaken(match_, sequence.known()) + spare <= kv_.free_blocks();
+  return kv_.BlocksTaken(match_, sequence.known()) + ExpectedGrowth() <= kv_.free_blocks();
+}
+
+// Blocks that the running sequences will take before they end: those that end give theirs back, so
+// half of what is to come, and one at least each.
+int32_t Scheduler::ExpectedGrowth() const {
+  int32_t blocks = 0;
+  for (const Sequence* sequence : running_) {
+    const auto usual = static_cast<int32_t>(mean_generated_) - sequence->generated();
+    const int32_t more = std::min(sequence->left(), usual);
+    blocks += std::max(1, more / (2 * kv_.block_size()));
+  }
+  return blocks;
 }
 
 // Takes in a sequence that has room, with what match_ found of it.
 void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   // One that was passed by may be older than those that run.
   running_.insert(std::upper_bound(running_.begin(), running_.end(), sequence, Earlier), sequence);
+  line_.CountRunning(*sequence, 1);
   sequence->state = SequenceState::kRunning;
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
@@ -122,7 +212,7 @@ void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   }
   CountFound(sequence);
   AddBlocks(*sequence, 0, draft);
-  AddSlice(sequence, std::min(sequence->pending(), draft->budget), draft);
+  PlanPrefill(sequence, draft->budget, draft);
 }
 
 void Scheduler::CountFound(Sequence* sequence) {
@@ -150,8 +240,18 @@ void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
   draft->plan.slices.push_back(slice);
   draft->record.slices.push_back({sequence, sequence->planned, count, sampled});
 
+  const int32_t fresh = std::max(sequence->planned, sequence->computed_high);
+  const int32_t end = sequence->planned + count;
+  line_.Charge(*sequence, std::max(0, std::min(end, sequence->prompt_tokens()) - fresh),
+               sampled ? 1 : 0);
+  StepWork& work = draft->record.work;
+  ++work.sequences;
+  work.tokens += count;
+  work.attended += static_cast<double>(count) * (sequence->planned + (count + 1) / 2.0);
+
   draft->budget -= count;
-  sequence->planned += count;
+  sequence->planned = end;
+  sequence->planned_step = draft->plan.step;
   ++sequence->steps_in_flight;
   if (sampled) ++sequence->samples_in_flight;
   if (count > 1 && sequence->planned <= sequence->known())
@@ -162,6 +262,7 @@ void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
 void Scheduler::AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft) {
   const auto added = sequence.table.blocks().subspan(static_cast<size_t>(old_size));
   if (added.empty()) return;
+  line_.CountBlocks(sequence, static_cast<int32_t>(added.size()));
   std::vector<int32_t>& blocks = draft->plan.blocks;
   draft->plan.appends.push_back(
       {sequence.slot, static_cast<int32_t>(blocks.size()), static_cast<int32_t>(added.size())});
@@ -178,20 +279,46 @@ bool Scheduler::GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft) 
         << "a lone sequence finds no room for " << tokens << " tokens in " << kv_.total_blocks()
         << " blocks";
     if (running_.size() == 1) return false;
-    const bool itself = running_.back() == sequence;
-    PreemptLast();
-    if (itself) return false;
+    Sequence* victim = Victim(draft->plan.step, INT32_MIN);
+    if (victim == nullptr) return false;
+    Preempt(victim);
+    if (victim == sequence) return false;
   }
   return true;
 }
 
-void Scheduler::PreemptLast() {
-  Sequence* victim = running_.back();
-  running_.pop_back();
+// Of the running sequences whose priority is lower than `priority_above` (a greater number), and of
+// which the step being planned has no slice, the one to go. Never the oldest of all.
+Sequence* Scheduler::Victim(uint64_t step, int32_t priority_above) const {
+  const auto cost = [](const Sequence* s) {
+    return std::tuple(-int64_t{s->request->priority}, std::min(s->preemptions, kPreemptionsTold),
+                      s->known(), -static_cast<int64_t>(s->order));
+  };
+  Sequence* victim = nullptr;
+  for (size_t i = 1; i < running_.size(); ++i) {
+    Sequence* sequence = running_[i];
+    if (sequence->planned_step == step || sequence->request->priority <= priority_above) continue;
+    if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
+  }
+  return victim;
+}
+
+// Makes one sequence of lower priority give up its seat; false when there is none.
+bool Scheduler::PreemptFor(const Sequence& sequence) {
+  Sequence* victim = Victim(last_step_ + 1, sequence.request->priority);
+  if (victim == nullptr) return false;
+  Preempt(victim);
+  return true;
+}
+
+void Scheduler::Preempt(Sequence* victim) {
+  std::erase(running_, victim);
+  line_.CountRunning(*victim, -1);
   victim->state = SequenceState::kWaiting;
+  victim->waiting_since = now_;
   victim->planned = 0;
-  // Before nearly all that wait.
-  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), victim, Earlier), victim);
+  ++victim->preemptions;
+  line_.Add(victim);
   ++counters_.preemptions;
   if (victim->steps_in_flight == 0)
     ReleaseSeat(victim);

@@ -16,9 +16,10 @@ using engine::GenerateRequest;
 struct Traffic {
   int32_t steps = 0;
   int32_t depth = 1;
-  double arrivals = 0;  // a step, in the mean
-  double cancels = 0;   // a step, in the mean
-  double faults = 0;    // of sampled rows
+  double arrivals = 0;   // a step, in the mean
+  double cancels = 0;    // a step, in the mean
+  double faults = 0;     // of sampled rows
+  double deadlines = 0;  // of requests
 };
 
 class RandomRun {
@@ -46,6 +47,7 @@ class RandomRun {
 
   engine::EngineStats stats() const { return rig_.scheduler().stats(); }
   int32_t faults_seen() const { return faults_seen_; }
+  int32_t deadlines_seen() const { return deadlines_seen_; }
 
  private:
   int32_t Pick(int32_t low, int32_t high) {
@@ -76,6 +78,13 @@ class RandomRun {
     options.step_tokens = Pick(1, 60);
     options.end_ids = {kEndId};
     options.share_prefixes = Chance(0.9);
+    options.prefills_max = Pick(1, 4);
+    options.prefill_tokens_min = Pick(1, 16);
+    options.line.patience_seconds = Chance(0.5) ? 0.05 : 30;
+    options.line.tenants_max = Pick(1, 8);
+    options.line.tenants["1"].weight = 3;
+    options.line.tenants["2"].running_max = 1;
+    options.line.tenants["3"].kv_fraction = 0.3;
     return options;
   }
 
@@ -86,6 +95,11 @@ class RandomRun {
       auto request = std::make_shared<GenerateRequest>();
       request->prompt = RandomPrompt(Pick(1, context - 1));
       if (Chance(0.2)) request->cache_salt = Chance(0.5) ? "a" : "b";
+      if (Chance(0.5)) request->tenant = std::to_string(Pick(0, 4));
+      if (Chance(0.3)) request->priority = Pick(-1, 1);
+      if (Chance(traffic_.deadlines))
+        request->deadline = rig_.Now() + std::chrono::milliseconds(Pick(0, 100));
+      if (Chance(0.2)) request->inter_token_target = 1e-3 * Pick(1, 4);
       request->sampling.temperature = Chance(0.3) ? 0.0f : 1.0f;
       request->sampling.seed = random_();
       if (Chance(0.2)) request->sampling.frequency_penalty = 1;
@@ -131,11 +145,13 @@ class RandomRun {
       ASSERT_EQ(outcome.ends, 1) << "sequence " << id;
       ASSERT_EQ(outcome.events_after_end, 0) << "sequence " << id;
       std::vector<int32_t> expected = rig_.Expected(id);
-      if (outcome.finish == FinishReason::kCancelled) {
+      const bool too_late = outcome.error.find("deadline") != std::string::npos;
+      if (too_late) ++deadlines_seen_;
+      if (outcome.finish == FinishReason::kCancelled || too_late) {
         ASSERT_LE(outcome.tokens.size(), expected.size()) << "sequence " << id;
         expected.resize(outcome.tokens.size());
       }
-      if (outcome.finish == FinishReason::kError) ++faults_seen_;
+      if (outcome.finish == FinishReason::kError && !too_late) ++faults_seen_;
       ASSERT_EQ(outcome.tokens, expected) << "sequence " << id;
     }
   }
@@ -147,13 +163,14 @@ class RandomRun {
   std::vector<std::vector<int32_t>> texts_;
   std::vector<uint64_t> live_;
   int32_t faults_seen_ = 0;
+  int32_t deadlines_seen_ = 0;
 };
 
 class SchedulerPropertyTest : public ::testing::TestWithParam<int32_t> {};
 
 TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
   engine::EngineStats total;
-  int64_t faults = 0;
+  int64_t faults = 0, deadlines = 0;
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Traffic traffic;
@@ -162,6 +179,7 @@ TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
     traffic.arrivals = 0.05 * static_cast<double>(seed % 7);
     traffic.cancels = seed % 3 == 0 ? 0.1 : 0;
     traffic.faults = seed % 4 == 0 ? 0.01 : 0;
+    traffic.deadlines = seed % 5 == 0 ? 0.3 : 0;
     RandomRun run(seed * 1000003 + static_cast<uint64_t>(GetParam()), traffic);
     run.Run();
     if (HasFatalFailure()) return;
@@ -171,6 +189,7 @@ TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
     total.prefix_query_tokens += run.stats().prefix_query_tokens;
     total.prefix_hit_tokens += run.stats().prefix_hit_tokens;
     faults += run.faults_seen();
+    deadlines += run.deadlines_seen();
   }
   std::printf(
       "depth %d: %lld steps, %lld tokens, %lld preemptions, %lld faults, "
@@ -182,6 +201,7 @@ TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
   EXPECT_GT(total.steps, 40000);
   EXPECT_GT(total.preemptions, 100);
   EXPECT_GT(faults, 10);
+  EXPECT_GT(deadlines, 100);
   EXPECT_GT(total.prefix_hit_tokens, total.prefix_query_tokens / 5);
 }
 

@@ -42,6 +42,8 @@ void SchedulerRig::Cancel(uint64_t id) {
 }
 
 bool SchedulerRig::Plan() {
+  scheduler_.Expire(Now(), &events_);
+  Book();
   engine::StepPlan plan = scheduler_.Plan(Now());
   if (plan.empty()) return false;
   last_plan_ = plan;

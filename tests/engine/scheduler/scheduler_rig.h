@@ -42,6 +42,7 @@ class SchedulerRig {
   // Plan and commit, with `depth` steps in flight, until nothing is left.
   void RunAll(int32_t depth = 1);
 
+  engine::Clock::time_point Now() const;  // the worker's virtual clock
   // Empty, or the first thing that is wrong: a broken rule, a token lost.
   std::string Check() const;
   // The tokens that a sequence must have got, whatever happened to others.
@@ -56,7 +57,6 @@ class SchedulerRig {
   SimulatedWorker& worker() { return worker_; }
 
  private:
-  engine::Clock::time_point Now() const;
   void Book();
 
   SimulatedWorker::Options worker_options_;

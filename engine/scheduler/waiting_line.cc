@@ -1,0 +1,180 @@
+#include "engine/scheduler/waiting_line.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "engine/base/check.h"
+
+namespace sluice::engine {
+namespace {
+
+bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
+
+}  // namespace
+
+WaitingLine::WaitingLine(Options options, int32_t kv_blocks)
+    : options_(std::move(options)), kv_blocks_(kv_blocks) {
+  // Account 0 is for those that are not told apart.
+  tenants_.reserve(static_cast<size_t>(options_.tenants_max) + 1);
+  tenants_.push_back({});
+  tenants_.back().share = options_.other;
+  for (const auto& [name, share] : options_.tenants) Account(name);
+}
+
+int32_t WaitingLine::Account(const std::string& name) {
+  const auto it = account_of_.find(name);
+  if (it != account_of_.end()) return it->second;
+  const auto configured = options_.tenants.find(name);
+  int32_t account = static_cast<int32_t>(tenants_.size());
+  if (account > options_.tenants_max && configured == options_.tenants.end()) {
+    // The account of one that has nothing here, and is not named in the configuration.
+    account = 0;
+    for (size_t i = 1; i < tenants_.size() && account == 0; ++i) {
+      if (tenants_[i].open == 0 && !options_.tenants.contains(tenants_[i].name))
+        account = static_cast<int32_t>(i);
+    }
+    if (account == 0) return 0;
+    account_of_.erase(tenants_[static_cast<size_t>(account)].name);
+  } else {
+    tenants_.push_back({});
+  }
+  Tenant& tenant = tenants_[static_cast<size_t>(account)];
+  tenant = Tenant();
+  tenant.name = name;
+  tenant.share = configured == options_.tenants.end() ? options_.other : configured->second;
+  account_of_.emplace(name, account);
+  return account;
+}
+
+double WaitingLine::LeastServed() const {
+  double least = -1;
+  for (const Tenant& tenant : tenants_) {
+    if (tenant.open > 0 && (least < 0 || tenant.served < least)) least = tenant.served;
+  }
+  return least;
+}
+
+void WaitingLine::Open(Sequence* sequence) {
+  sequence->tenant = Account(sequence->request->tenant);
+  Tenant& tenant = TenantOf(*sequence);
+  if (tenant.open == 0) {
+    const double least = LeastServed();
+    floor_ = std::max(floor_, least);
+    tenant.served = std::max(tenant.served, floor_);
+  }
+  ++tenant.open;
+}
+
+void WaitingLine::Close(Sequence* sequence) {
+  Tenant& tenant = TenantOf(*sequence);
+  ENGINE_CHECK(tenant.open > 0) << tenant.name;
+  if (--tenant.open == 0) floor_ = std::max(floor_, std::max(LeastServed(), 0.0));
+}
+
+void WaitingLine::Add(Sequence* sequence) {
+  Tenant& tenant = TenantOf(*sequence);
+  std::deque<Sequence*>& line = tenant.lines[sequence->request->priority].sequences;
+  line.insert(std::upper_bound(line.begin(), line.end(), sequence, Earlier), sequence);
+  ++tenant.waiting;
+  ++size_;
+}
+
+void WaitingLine::Remove(Sequence* sequence) {
+  Tenant& tenant = TenantOf(*sequence);
+  Line& line = tenant.lines[sequence->request->priority];
+  const auto it = std::lower_bound(line.sequences.begin(), line.sequences.end(), sequence, Earlier);
+  ENGINE_CHECK(it != line.sequences.end() && *it == sequence) << "sequence " << sequence->id;
+  if (static_cast<size_t>(it - line.sequences.begin()) < line.passed) --line.passed;
+  line.sequences.erase(it);
+  --tenant.waiting;
+  --size_;
+}
+
+void WaitingLine::Sweep() {
+  for (Tenant& tenant : tenants_) {
+    for (auto& [priority, line] : tenant.lines) {
+      const auto gone = static_cast<int32_t>(std::erase_if(
+          line.sequences, [](const Sequence* s) { return s->state != SequenceState::kWaiting; }));
+      tenant.waiting -= gone;
+      size_ -= gone;
+    }
+  }
+}
+
+void WaitingLine::StartRound(Clock::time_point now) {
+  now_ = now;
+  if (size_ == 0) return;
+  for (Tenant& tenant : tenants_) {
+    for (auto& [priority, line] : tenant.lines) line.passed = 0;
+  }
+}
+
+bool WaitingLine::HasWaitedLong(const Sequence& sequence, Clock::time_point now) const {
+  return std::chrono::duration<double>(now - sequence.waiting_since).count() >
+         options_.patience_seconds;
+}
+
+bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
+  const TenantShare& share = tenant.share;
+  if (share.running_max > 0 && tenant.running >= share.running_max) return false;
+  // One may always run: a share smaller than a sequence would be none.
+  return share.kv_fraction <= 0 || tenant.running == 0 ||
+         tenant.blocks < share.kv_fraction * kv_blocks_;
+}
+
+Sequence* WaitingLine::Next() {
+  Sequence* best = nullptr;
+  std::tuple<bool, int32_t, double, uint64_t> best_key;
+  for (const Tenant& tenant : tenants_) {
+    if (tenant.waiting == 0 || !MayRunOneMore(tenant)) continue;
+    for (const auto& [priority, line] : tenant.lines) {
+      if (line.passed >= line.sequences.size()) continue;
+      Sequence* const head = line.sequences[line.passed];
+      const bool late = HasWaitedLong(*head, now_);
+      const auto key = late ? std::tuple(false, 0, 0.0, head->order)
+                            : std::tuple(true, priority, tenant.served, head->order);
+      if (best != nullptr && best_key <= key) continue;
+      best = head;
+      best_key = key;
+    }
+  }
+  return best;
+}
+
+void WaitingLine::Pass(const Sequence& sequence) {
+  ++TenantOf(sequence).lines[sequence.request->priority].passed;
+}
+
+void WaitingLine::CountRunning(const Sequence& sequence, int32_t change) {
+  TenantOf(sequence).running += change;
+}
+
+void WaitingLine::CountBlocks(const Sequence& sequence, int32_t change) {
+  TenantOf(sequence).blocks += change;
+}
+
+void WaitingLine::Charge(const Sequence& sequence, int32_t prompt_tokens,
+                         int32_t generated_tokens) {
+  Tenant& tenant = TenantOf(sequence);
+  tenant.served +=
+      (prompt_tokens + options_.generated_weight * generated_tokens) / tenant.share.weight;
+}
+
+void WaitingLine::ForEach(const std::function<void(const Sequence&)>& visit) const {
+  for (const Tenant& tenant : tenants_) {
+    for (const auto& [priority, line] : tenant.lines) {
+      for (const Sequence* sequence : line.sequences) visit(*sequence);
+    }
+  }
+}
+
+std::vector<WaitingLine::TenantState> WaitingLine::States() const {
+  std::vector<TenantState> states;
+  for (const Tenant& tenant : tenants_) {
+    states.push_back({tenant.name, tenant.share.weight, tenant.served, tenant.waiting,
+                      tenant.running, tenant.blocks});
+  }
+  return states;
+}
+
+}  // namespace sluice::engine

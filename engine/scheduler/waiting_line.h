@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/sequence.h"
+
+namespace sluice::engine {
+
+// What one tenant may have. Zero: no limit.
+struct TenantShare {
+  double weight = 1;           // of the service, against other tenants that have work
+  int32_t running_max = 0;     // sequences with a slot
+  int32_t waiting_max = 0;     // sequences without one; more are refused
+  double kv_fraction = 0;      // of the KV blocks held by its running sequences
+  double tokens_a_minute = 0;  // prompt and asked-for tokens taken in; more are refused
+};
+
+// Who is served next: sequences that wait for a slot, in one line for each tenant and priority, and
+// the books of what each tenant has been given.
+//
+// The order: first whoever has waited longer than `patience`, the oldest first, so that nobody
+// starves. Then by priority (a lower number first). Of equal priority by the tenant that has had
+// least service, counted in tokens over its weight (the virtual token counter of Sheng et al. 2024,
+// "Fairness in Serving Large Language Models"); in a tenant's line the oldest first. A tenant that
+// comes back after a pause is counted as having had as much as those that stayed, so that nobody
+// saves up. No tenant's absence leaves anything unused.
+//
+// Engine thread only.
+class WaitingLine {
+ public:
+  struct Options {
+    std::map<std::string, TenantShare> tenants;  // by name; others have `other`
+    TenantShare other;
+    int32_t tenants_max = 1024;  // that are told apart; those beyond share one account
+    double patience_seconds = 30;
+    double generated_weight = 2;  // of a generated token, a prompt's token being 1
+  };
+  WaitingLine(Options options, int32_t kv_blocks);
+
+  // A new sequence of the tenant that its request names: sets Sequence::tenant.
+  void Open(Sequence* sequence);
+  void Close(Sequence* sequence);  // it has ended
+
+  // Into its line, by order; out of it. Add of one that ran is its return.
+  void Add(Sequence* sequence);
+  void Remove(Sequence* sequence);
+  // Takes out all that do not wait any more.
+  void Sweep();
+
+  // One round of choosing: Next is the first in the order of service of those that were not passed
+  // by in this round, nullptr when there is none whose tenant may run one more. What it returned
+  // may be passed by or removed before the next Next.
+  void StartRound(Clock::time_point now);
+  Sequence* Next();
+  void Pass(const Sequence& sequence);
+  bool HasWaitedLong(const Sequence& sequence, Clock::time_point now) const;
+
+  // A sequence got a slot or lost it; its table has grown by so many blocks (or shrunk).
+  void CountRunning(const Sequence& sequence, int32_t change);
+  void CountBlocks(const Sequence& sequence, int32_t change);
+  // Service: tokens that are about to be computed for a sequence.
+  void Charge(const Sequence& sequence, int32_t prompt_tokens, int32_t generated_tokens);
+  // By which prefills of running sequences are put in order.
+  double Served(const Sequence& sequence) const { return TenantOf(sequence).served; }
+
+  int32_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // In no order of meaning.
+  void ForEach(const std::function<void(const Sequence&)>& visit) const;
+
+  struct TenantState {
+    std::string name;
+    double weight = 1;
+    double served = 0;  // tokens over weight, in all
+    int32_t waiting = 0;
+    int32_t running = 0;
+    int32_t blocks = 0;
+  };
+  std::vector<TenantState> States() const;
+
+ private:
+  struct Line {
+    std::deque<Sequence*> sequences;  // by order
+    size_t passed = 0;                // at its head, in this round
+  };
+  struct Tenant {
+    std::string name;
+    TenantShare share;
+    double served = 0;
+    int32_t open = 0;  // sequences not ended
+    int32_t waiting = 0;
+    int32_t running = 0;
+    int32_t blocks = 0;
+    std::map<int32_t, Line> lines;  // by priority
+  };
+  Tenant& TenantOf(const Sequence& sequence) {
+    return tenants_[static_cast<size_t>(sequence.tenant)];
+  }
+  const Tenant& TenantOf(const Sequence& sequence) const {
+    return tenants_[static_cast<size_t>(sequence.tenant)];
+  }
+  int32_t Account(const std::string& name);
+  bool MayRunOneMore(const Tenant& tenant) const;
+  double LeastServed() const;
+
+  const Options options_;
+  const int32_t kv_blocks_;
+  std::vector<Tenant> tenants_;
+  std::unordered_map<std::string, int32_t> account_of_;
+  int32_t size_ = 0;
+  double floor_ = 0;  // what the least served of the busy tenants had when there last was one
+  Clock::time_point now_;
+};
+
+}  // namespace sluice::engine
