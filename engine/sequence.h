@@ -29,6 +29,7 @@ struct SequenceEvent {
   int32_t stop_token = -1;  // the one of StopParams::token_ids that ended it
   Clock::time_point time;
   Clock::time_point scheduled;               // when the sequence was first planned
+  int32_t cached_tokens = 0;                 // of its prompt, found in memory then
   std::shared_ptr<const std::string> error;  // with kError
 };
 
@@ -62,7 +63,8 @@ class Sequence {
   bool faulty = false;            // its contents of the blocks are in doubt
   int32_t tenant = 0;             // its account in the WaitingLine
   int32_t preemptions = 0;
-  uint64_t planned_step = 0;  // the last step with a slice of it
+  uint64_t planned_step = 0;   // the last step with a slice of it
+  int32_t tokens_in_line = 0;  // known when it was put there
   Clock::time_point waiting_since;
   bool was_planned = false;
   Clock::time_point scheduled;

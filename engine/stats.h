@@ -13,11 +13,13 @@ struct EngineStats {
   int64_t requests_waiting = 0;  // sequences without one
   int64_t kv_blocks_total = 0;
   int64_t kv_blocks_used = 0;
-  int64_t prompt_tokens = 0;  // counters from here on
+  int64_t kv_blocks_idle = 0;  // kept for sequences that begin alike; they count as free
+  double predicted_wait = 0;   // seconds until a request that comes now would be begun
+  int64_t prompt_tokens = 0;   // counters from here on
   int64_t generation_tokens = 0;
   int64_t preemptions = 0;
   int64_t steps = 0;
-  int64_t recomputed_tokens = 0;  // tokens computed again after a preemption
+  int64_t recomputed_tokens = 0;    // tokens computed again after a preemption
   int64_t prefix_query_tokens = 0;  // prompt tokens looked for in memory
   int64_t prefix_hit_tokens = 0;    // of those, found: not computed
   int64_t deadlines_passed = 0;     // sequences ended by their deadline

@@ -20,6 +20,20 @@ const std::shared_ptr<const std::string>& DeadlineError() {
   return *error;
 }
 
+SequenceEvent EventOf(const Sequence& sequence, Clock::time_point now) {
+  SequenceEvent event;
+  event.id = sequence.id;
+  event.time = now;
+  event.scheduled = sequence.scheduled;
+  event.cached_tokens = sequence.cached_tokens;
+  return event;
+}
+
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// Into a mean over the last twenty or so.
+void AddToMean(double value, double* mean) { *mean += (*mean == 0 ? 1 : 0.05) * (value - *mean); }
+
 }  // namespace
 
 Scheduler::Scheduler(const ExecutorLimits& limits, Options options)
@@ -56,13 +70,11 @@ void Scheduler::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request,
 
 void Scheduler::Finish(uint64_t id, FinishReason reason, Clock::time_point now,
                        std::vector<SequenceEvent>* events) {
+  now_ = now;
   const auto it = sequences_.find(id);
   if (it == sequences_.end() || it->second->state == SequenceState::kRetiring) return;
-  SequenceEvent event;
-  event.id = id;
+  SequenceEvent event = EventOf(*it->second, now);
   event.finish = reason;
-  event.time = now;
-  event.scheduled = it->second->scheduled;
   events->push_back(std::move(event));
   End(it->second.get());
   Sweep();
@@ -74,12 +86,9 @@ void Scheduler::Expire(Clock::time_point now, std::vector<SequenceEvent>* events
     const auto it = sequences_.find(deadlines_.begin()->second);
     deadlines_.erase(deadlines_.begin());
     if (it == sequences_.end() || it->second->state == SequenceState::kRetiring) continue;
-    SequenceEvent event;
-    event.id = it->first;
+    SequenceEvent event = EventOf(*it->second, now);
     event.finish = FinishReason::kError;
     event.error = DeadlineError();
-    event.time = now;
-    event.scheduled = it->second->scheduled;
     events->push_back(std::move(event));
     ++counters_.deadlines_passed;
     End(it->second.get());
@@ -91,11 +100,8 @@ void Scheduler::FinishAll(FinishReason reason, std::shared_ptr<const std::string
                           Clock::time_point now, std::vector<SequenceEvent>* events) {
   for (const auto& [id, sequence] : sequences_) {
     if (sequence->state == SequenceState::kRetiring) continue;
-    SequenceEvent event;
-    event.id = id;
+    SequenceEvent event = EventOf(*sequence, now);
     event.finish = reason;
-    event.time = now;
-    event.scheduled = sequence->scheduled;
     event.error = error;
     events->push_back(std::move(event));
     End(sequence.get());
@@ -108,6 +114,7 @@ absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
   if (in_flight_.empty() || in_flight_.front().step != result.step)
     return Internal("the executor gave the result of step " + std::to_string(result.step) +
                     ", which is not the oldest in flight");
+  now_ = now;
   InFlightStep& step = in_flight_.front();
   size_t sampled = 0;
   for (const PlannedSlice& slice : step.slices) {
@@ -127,6 +134,8 @@ absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
     CommitSlice(slice, slice.sampled ? &result.slices[next++] : nullptr, now, events);
   Sweep();
   cost_.Observe(step.work, result.seconds);
+  if (step.prefill_tokens > 0 && result.seconds > 0)
+    AddToMean(step.prefill_tokens / result.seconds, &mean_prefill_rate_);
   counters_.step_cost_error = cost_.relative_error();
   step.slices.clear();
   spare_slices_.push_back(std::move(step.slices));
@@ -161,10 +170,7 @@ void Scheduler::CommitSlice(const PlannedSlice& slice, const SliceResult* result
 
 void Scheduler::TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
                           std::vector<SequenceEvent>* events) {
-  SequenceEvent event;
-  event.id = sequence->id;
-  event.time = now;
-  event.scheduled = sequence->scheduled;
+  SequenceEvent event = EventOf(*sequence, now);
   if (result.status != SliceStatus::kOk) {
     event.finish = FinishReason::kError;
     event.error = NonFiniteError();
@@ -207,7 +213,10 @@ void Scheduler::CountComputed(const PlannedSlice& slice) {
 void Scheduler::End(Sequence* sequence) {
   (sequence->state == SequenceState::kRunning ? running_changed_ : waiting_changed_) = true;
   if (sequence->state == SequenceState::kRunning) line_.CountRunning(*sequence, -1);
-  mean_generated_ += 0.05 * (sequence->generated() - mean_generated_);
+  if (sequence->generated() > 0) {
+    AddToMean(sequence->generated(), &mean_generated_);
+    AddToMean(Seconds(now_ - sequence->scheduled), &mean_seat_seconds_);
+  }
   // A preempted sequence with steps in flight is counted as draining already.
   const bool draining = sequence->state == SequenceState::kWaiting && sequence->slot >= 0;
   if (sequence->steps_in_flight > 0) {
@@ -256,12 +265,27 @@ void Scheduler::Sweep() {
   ended_.clear();
 }
 
+// How long a request that comes now will wait for its first token's computation to begin: until
+// what is before it is computed, and until it has a seat, which those who have one keep for their
+// mean time.
+double Scheduler::PredictedWait() const {
+  double wait = 0;
+  if (mean_prefill_rate_ > 0) wait = static_cast<double>(line_.known_tokens()) / mean_prefill_rate_;
+  // When some wait, no more could run than do: be it for want of slots or of blocks.
+  const auto running = static_cast<double>(running_.size());
+  const bool full = !line_.empty() || running >= running_max_;
+  if (full && running > 0) wait = std::max(wait, (line_.size() + 1) * mean_seat_seconds_ / running);
+  return wait;
+}
+
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.requests_running = static_cast<int64_t>(running_.size());
   stats.requests_waiting = line_.size();
   stats.kv_blocks_total = kv_.total_blocks();
   stats.kv_blocks_used = kv_.used_blocks();
+  stats.kv_blocks_idle = kv_.idle_blocks();
+  stats.predicted_wait = PredictedWait();
   return stats;
 }
 

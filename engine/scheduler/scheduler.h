@@ -103,6 +103,7 @@ class Scheduler {
     uint64_t step = 0;
     std::vector<PlannedSlice> slices;  // as in the plan
     StepWork work;
+    int32_t prefill_tokens = 0;
   };
   struct Draft {
     StepPlan plan;
@@ -135,6 +136,7 @@ class Scheduler {
                    std::vector<SequenceEvent>* events);
   void TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
                  std::vector<SequenceEvent>* events);
+  double PredictedWait() const;
   void CountComputed(const PlannedSlice& slice);
   void Publish(const PlannedSlice& slice);
   void End(Sequence* sequence);
@@ -167,11 +169,15 @@ class Scheduler {
 
   std::deque<InFlightStep> in_flight_;
   std::vector<std::vector<PlannedSlice>> spare_slices_;  // buffers of committed steps
-  PrefixMatch match_;                // of the sequence looked at
-  std::vector<Sequence*> prefills_;  // of the step being planned
+  PrefixMatch match_;                                    // of the sequence looked at
+  std::vector<Sequence*> prefills_;                      // of the step being planned
   StepCostModel cost_;
-  double mean_generated_ = 0;  // tokens, of the sequences that ended lately
-  Clock::time_point now_;      // of the last call that told it
+  // Of the sequences that ended lately: tokens generated, and seconds from first planned to the
+  // end.
+  double mean_generated_ = 0;
+  double mean_seat_seconds_ = 0;
+  double mean_prefill_rate_ = 0;  // tokens a second, in steps that had some
+  Clock::time_point now_;         // of the last call that told it
   uint64_t last_step_ = 0;
   uint64_t last_order_ = 0;
   EngineStats counters_;

@@ -244,6 +244,7 @@ void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
   const int32_t end = sequence->planned + count;
   line_.Charge(*sequence, std::max(0, std::min(end, sequence->prompt_tokens()) - fresh),
                sampled ? 1 : 0);
+  if (count > 1) draft->record.prefill_tokens += count;
   StepWork& work = draft->record.work;
   ++work.sequences;
   work.tokens += count;

@@ -77,6 +77,8 @@ void WaitingLine::Add(Sequence* sequence) {
   line.insert(std::upper_bound(line.begin(), line.end(), sequence, Earlier), sequence);
   ++tenant.waiting;
   ++size_;
+  sequence->tokens_in_line = sequence->known();
+  known_tokens_ += sequence->tokens_in_line;
 }
 
 void WaitingLine::Remove(Sequence* sequence) {
@@ -88,13 +90,17 @@ void WaitingLine::Remove(Sequence* sequence) {
   line.sequences.erase(it);
   --tenant.waiting;
   --size_;
+  known_tokens_ -= sequence->tokens_in_line;
 }
 
 void WaitingLine::Sweep() {
   for (Tenant& tenant : tenants_) {
     for (auto& [priority, line] : tenant.lines) {
-      const auto gone = static_cast<int32_t>(std::erase_if(
-          line.sequences, [](const Sequence* s) { return s->state != SequenceState::kWaiting; }));
+      const auto gone = static_cast<int32_t>(std::erase_if(line.sequences, [&](const Sequence* s) {
+        const bool left = s->state != SequenceState::kWaiting;
+        if (left) known_tokens_ -= s->tokens_in_line;
+        return left;
+      }));
       tenant.waiting -= gone;
       size_ -= gone;
     }

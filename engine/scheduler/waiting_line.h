@@ -70,6 +70,7 @@ class WaitingLine {
   // By which prefills of running sequences are put in order.
   double Served(const Sequence& sequence) const { return TenantOf(sequence).served; }
 
+  int64_t known_tokens() const { return known_tokens_; }  // of all that wait
   int32_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   // In no order of meaning.
@@ -115,6 +116,7 @@ class WaitingLine {
   std::vector<Tenant> tenants_;
   std::unordered_map<std::string, int32_t> account_of_;
   int32_t size_ = 0;
+  int64_t known_tokens_ = 0;
   double floor_ = 0;  // what the least served of the busy tenants had when there last was one
   Clock::time_point now_;
 };
