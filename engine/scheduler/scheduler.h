@@ -87,6 +87,7 @@ class Scheduler {
   int32_t steps_in_flight() const { return static_cast<int32_t>(in_flight_.size()); }
   int32_t context_tokens() const { return context_tokens_; }
   EngineStats stats() const;
+  std::vector<WaitingLine::TenantState> tenants() const { return line_.States(); }
 
   // Internal, saying what, unless everything that always holds does. For tests: linear in blocks
   // and sequences.
@@ -120,7 +121,9 @@ class Scheduler {
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
   int32_t PrefillBudget(const Draft& draft) const;
   void AdmitWaiting(Draft* draft);
-  bool MayAdmit(const Sequence& sequence, Draft* draft);
+  void MakeRoomForPriority();
+  void FindPrefix(const Sequence& sequence);
+  bool HasSlot() const;
   bool HasRoom(const Sequence& sequence) const;
   int32_t ExpectedGrowth() const;
   void Admit(Sequence* sequence, Draft* draft);
@@ -128,7 +131,6 @@ class Scheduler {
   void AddSlice(Sequence* sequence, int32_t count, Draft* draft);
   void AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft);
   bool GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft);
-  bool PreemptFor(const Sequence& sequence);
   Sequence* Victim(uint64_t step, int32_t priority_above) const;
   void Preempt(Sequence* victim);
 

@@ -28,6 +28,8 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
     spare_slices_.pop_back();
   }
 
+  line_.StartRound(now);
+  MakeRoomForPriority();
   PlanDecodes(&draft);
   draft.budget = PrefillBudget(draft);
   counters_.prefill_budget = draft.budget;
@@ -92,7 +94,6 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
 }
 
 void Scheduler::PlanPrefills(Draft* draft) {
-  line_.StartRound(draft->now);
   prefills_.clear();
   // A sequence that got its decode slice above has at most one token pending, and no more.
   for (Sequence* sequence : running_) {
@@ -136,35 +137,42 @@ void Scheduler::AdmitWaiting(Draft* draft) {
     if (sequence == nullptr) return;
     // A preempted sequence comes back once the last of its old steps is done.
     if (sequence->steps_in_flight > 0) return;
-    kv_.FindPrefix(sequence->request->cache_salt, sequence->Tokens(sequence->known()),
-                   sequence->known() - 1, &match_);
+    if (!HasSlot()) return;
+    FindPrefix(*sequence);
     const int32_t missing = sequence->known() - match_.tokens(kv_.block_size());
     if (match_.pending || (missing > draft->budget && draft->prefills >= options_.prefills_max)) {
       line_.Pass(*sequence);
       ++passed;
       continue;
     }
-    if (!MayAdmit(*sequence, draft)) return;
+    if (!HasRoom(*sequence)) return;
     line_.Remove(sequence);
     Admit(sequence, draft);
   }
 }
 
-// Whether match_'s sequence has a slot and room, if need be after preempting others for it.
-bool Scheduler::MayAdmit(const Sequence& sequence, Draft* draft) {
-  const auto has_slot = [this] {
-    return static_cast<int32_t>(running_.size()) < running_max_ && !free_slots_.empty();
-  };
-  while (!has_slot() || !HasRoom(sequence)) {
-    // What is draining comes free when the steps in flight are committed.
-    if (draining_blocks_ > 0 || !PreemptFor(sequence)) return false;
-    if (draining_blocks_ > 0) return false;
-    // Blocks of the match may have been the victim's.
-    kv_.FindPrefix(sequence.request->cache_salt, sequence.Tokens(sequence.known()),
-                   sequence.known() - 1, &match_);
+// The first in line takes the seats of running ones of lower priority, if it needs them. Before
+// anything is planned: a sequence that has its slice already can't be preempted.
+void Scheduler::MakeRoomForPriority() {
+  const Sequence* first = line_.Next();
+  if (first == nullptr || first->steps_in_flight > 0) return;
+  // What is draining comes free when the steps in flight are committed.
+  while (draining_blocks_ == 0) {
+    Sequence* victim = Victim(last_step_ + 1, first->request->priority);
+    if (victim == nullptr) return;
+    FindPrefix(*first);
+    if (match_.pending || (HasSlot() && HasRoom(*first))) return;
+    Preempt(victim);
   }
-  (void)draft;
-  return true;
+}
+
+void Scheduler::FindPrefix(const Sequence& sequence) {
+  kv_.FindPrefix(sequence.request->cache_salt, sequence.Tokens(sequence.known()),
+                 sequence.known() - 1, &match_);
+}
+
+bool Scheduler::HasSlot() const {
+  return static_cast<int32_t>(running_.size()) < running_max_ && !free_slots_.empty();
 }
 
 bool Scheduler::HasRoom(const Sequence& sequence) const {
@@ -302,14 +310,6 @@ Sequence* Scheduler::Victim(uint64_t step, int32_t priority_above) const {
     if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
   }
   return victim;
-}
-
-// Makes one sequence of lower priority give up its seat; false when there is none.
-bool Scheduler::PreemptFor(const Sequence& sequence) {
-  Sequence* victim = Victim(last_step_ + 1, sequence.request->priority);
-  if (victim == nullptr) return false;
-  Preempt(victim);
-  return true;
 }
 
 void Scheduler::Preempt(Sequence* victim) {

@@ -6,6 +6,7 @@
 namespace sluice::engine {
 namespace {
 
+constexpr double kSecondsMax = 1e4;  // what takes longer is no step
 // A step's weight halves in about 700 steps.
 constexpr double kForget = 0.999;
 // Of the means of errors.
@@ -37,7 +38,7 @@ double StepCostModel::Predict(const StepWork& work) const {
 }
 
 void StepCostModel::Observe(const StepWork& work, double seconds) {
-  if (!(seconds > 0) || !std::isfinite(seconds)) return;
+  if (!(seconds > 0 && seconds < kSecondsMax)) return;
   const Terms terms = TermsOf(work);
   const double error = seconds - Dot(terms);
   if (ready()) {

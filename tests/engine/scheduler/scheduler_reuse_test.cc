@@ -1,0 +1,216 @@
+// Sequences that begin alike share what is computed, however they come, and only what is sound.
+#include <gtest/gtest.h>
+
+#include "tests/engine/scheduler/scheduler_rig.h"
+
+namespace sluice::testing {
+namespace {
+
+using engine::FinishReason;
+using engine::GenerateRequest;
+using engine::Scheduler;
+
+SimulatedWorker::Options Worker(int32_t kv_blocks = 100) {
+  SimulatedWorker::Options options;
+  options.limits.slots = 8;
+  options.limits.step_tokens = 64;
+  options.limits.kv_blocks = kv_blocks;
+  options.limits.block_size = 4;
+  options.limits.context_tokens = 200;
+  options.limits.vocabulary = 1000;
+  return options;
+}
+
+Scheduler::Options Options() {
+  Scheduler::Options options;
+  options.running_max = 8;
+  options.step_tokens = 64;
+  options.end_ids = {kEndId};
+  return options;
+}
+
+// Tokens that depend on `text`, so that prompts of different texts share nothing.
+std::vector<int32_t> Text(int32_t text, int32_t size) {
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < size; ++i) tokens.push_back(100 + (text * 131 + i * 17) % 800);
+  return tokens;
+}
+
+std::shared_ptr<GenerateRequest> Request(std::vector<int32_t> prompt, int32_t max_tokens) {
+  auto request = std::make_shared<GenerateRequest>();
+  request->prompt = std::move(prompt);
+  request->sampling.temperature = 0;
+  request->stop.max_tokens = max_tokens;
+  request->stop.ignore_eos = true;
+  return request;
+}
+
+int32_t PlannedTokens(const SchedulerRig& rig) {
+  return static_cast<int32_t>(rig.last_plan().tokens.size());
+}
+
+void ExpectAllRight(const SchedulerRig& rig) {
+  ASSERT_EQ(rig.Check(), "");
+  for (const auto& [id, outcome] : rig.outcomes())
+    EXPECT_EQ(outcome.tokens, rig.Expected(id)) << "sequence " << id;
+}
+
+TEST(SchedulerReuseTest, AWholePromptThatIsThereCostsItsLastTokenAlone) {
+  for (const int32_t size : {16, 17, 18, 19, 20}) {
+    SchedulerRig rig(Worker(), Options());
+    rig.Add(Text(1, size), 3);
+    rig.RunAll();
+    rig.Add(Text(1, size), 3);
+    ASSERT_TRUE(rig.Plan());
+    EXPECT_EQ(PlannedTokens(rig), 1) << size;
+    rig.Commit();
+    rig.RunAll();
+    ExpectAllRight(rig);
+    EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, size - 1);
+  }
+}
+
+TEST(SchedulerReuseTest, ABeginningIsSharedToTheTokenByACopyOfItsLastBlock) {
+  for (int32_t shared = 1; shared < 20; ++shared) {
+    SchedulerRig rig(Worker(), Options());
+    rig.Add(Text(1, 20), 2);
+    rig.RunAll();
+    std::vector<int32_t> prompt = Text(1, shared);
+    for (const int32_t token : Text(2, 6)) prompt.push_back(token);
+    rig.Add(prompt, 2);
+    ASSERT_TRUE(rig.Plan());
+    EXPECT_EQ(PlannedTokens(rig), 6) << shared;
+    EXPECT_EQ(rig.last_plan().copies.size(), shared % 4 == 0 ? 0u : 1u) << shared;
+    rig.Commit();
+    rig.RunAll();
+    ExpectAllRight(rig);
+  }
+}
+
+// The next turn of a conversation: prompt, answer, and a new question.
+TEST(SchedulerReuseTest, AnAnswerIsSharedWithTheTurnThatFollowsIt) {
+  SchedulerRig rig(Worker(), Options());
+  const uint64_t first = rig.Add(Text(1, 10), 9);
+  rig.RunAll();
+  std::vector<int32_t> prompt = Text(1, 10);
+  prompt.insert(prompt.end(), rig[first].tokens.begin(), rig[first].tokens.end());
+  for (const int32_t token : Text(3, 5)) prompt.push_back(token);
+  rig.Add(prompt, 2);
+  ASSERT_TRUE(rig.Plan());
+  EXPECT_EQ(PlannedTokens(rig), 6) << "the question, and the answer's last token, never computed";
+  rig.Commit();
+  rig.RunAll();
+  ExpectAllRight(rig);
+}
+
+TEST(SchedulerReuseTest, WhoeverNeedsWhatIsBeingComputedWaitsForIt) {
+  auto options = Options();
+  options.step_tokens = 12;
+  SchedulerRig rig(Worker(), options);
+  const uint64_t first = rig.Add(Text(1, 40), 3);
+  const uint64_t second = rig.Add(Text(1, 40), 3);
+  const uint64_t other = rig.Add(Text(2, 5), 3);
+  int32_t tokens = 0;
+  while (rig.Plan()) {
+    tokens += PlannedTokens(rig);
+    rig.Commit();
+  }
+  ExpectAllRight(rig);
+  EXPECT_EQ(tokens, 40 + 1 + 5 + 3 * 2) << "40 once, the last token twice, and what is generated";
+  EXPECT_EQ(rig[first].tokens, rig[second].tokens);
+  EXPECT_EQ(rig[other].tokens.size(), 3u);
+}
+
+TEST(SchedulerReuseTest, AnswersToOnePromptShareIt) {
+  SchedulerRig rig(Worker(), Options());
+  auto request = Request(Text(1, 30), 6);
+  request->n = 4;
+  request->sampling.temperature = 1;
+  for (int32_t choice = 0; choice < 4; ++choice) rig.Add(request, choice);
+  int32_t prefilled = 0;
+  while (rig.Plan()) {
+    for (const auto& slice : rig.last_plan().slices)
+      if (slice.generated == 0) prefilled += slice.count;
+    rig.Commit();
+  }
+  EXPECT_EQ(prefilled, 30 + 3);
+  ExpectAllRight(rig);
+}
+
+TEST(SchedulerReuseTest, SaltsKeepSequencesApart) {
+  SchedulerRig rig(Worker(), Options());
+  for (const char* salt : {"", "a", "b", "a"}) {
+    auto request = Request(Text(1, 21), 2);
+    request->cache_salt = salt;
+    rig.Add(request);
+    rig.RunAll();
+  }
+  EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 20) << "the second of salt a alone";
+  ExpectAllRight(rig);
+}
+
+TEST(SchedulerReuseTest, WhatAFaultySequenceComputedIsNotShared) {
+  auto worker = Worker();
+  worker.non_finite = [](const SimulatedWorker::SampleContext& context) {
+    return context.generated == 2;
+  };
+  SchedulerRig rig(worker, Options());
+  const uint64_t faulty = rig.Add(Text(1, 21), 9);
+  rig.RunAll();
+  EXPECT_EQ(rig[faulty].finish, FinishReason::kError);
+  rig.Add(Text(1, 21), 2);
+  ASSERT_TRUE(rig.Plan());
+  EXPECT_EQ(PlannedTokens(rig), 21);
+  rig.Commit();
+  rig.RunAll();
+}
+
+TEST(SchedulerReuseTest, ACancelledPrefillLeavesWhatIsDoneAndHoldsNobodyUp) {
+  auto options = Options();
+  options.step_tokens = 8;
+  SchedulerRig rig(Worker(), options);
+  const uint64_t first = rig.Add(Text(1, 40), 3);
+  ASSERT_TRUE(rig.Plan());
+  rig.Commit();
+  const uint64_t second = rig.Add(Text(1, 40), 3);
+  rig.Cancel(first);
+  rig.RunAll();
+  EXPECT_EQ(rig[second].tokens, rig.Expected(second));
+  EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 8);
+}
+
+// A prompt that many share survives one pass over more text than memory holds.
+TEST(SchedulerReuseTest, OneLongScanDoesNotPushOutWhatManyShare) {
+  SchedulerRig rig(Worker(64), Options());
+  const auto ask = [&](int32_t own) {
+    std::vector<int32_t> prompt = Text(1, 40);
+    for (const int32_t token : Text(own, 4)) prompt.push_back(token);
+    const int64_t before = rig.scheduler().stats().prefix_hit_tokens;
+    rig.Add(prompt, 2);
+    rig.RunAll();
+    return rig.scheduler().stats().prefix_hit_tokens - before;
+  };
+  for (int32_t i = 0; i < 6; ++i) ask(10 + i);
+  for (int32_t i = 0; i < 8; ++i) {  // 8 * 40 tokens, 80 blocks
+    rig.Add(Text(50 + i, 40), 2);
+    rig.RunAll();
+  }
+  EXPECT_GE(ask(30), 40);
+  ExpectAllRight(rig);
+}
+
+TEST(SchedulerReuseTest, NothingIsSharedWhenSwitchedOff) {
+  auto options = Options();
+  options.share_prefixes = false;
+  SchedulerRig rig(Worker(), options);
+  for (int32_t i = 0; i < 3; ++i) {
+    rig.Add(Text(1, 21), 2);
+    rig.RunAll();
+  }
+  EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 0);
+  EXPECT_EQ(rig.scheduler().stats().kv_blocks_idle, 0);
+  ExpectAllRight(rig);
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,138 @@
+// The model of step times, and steps that keep to a time between tokens.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "engine/scheduler/step_cost.h"
+#include "tests/engine/scheduler/scheduler_rig.h"
+
+namespace sluice::testing {
+namespace {
+
+using engine::GenerateRequest;
+using engine::Scheduler;
+using engine::StepCostModel;
+using engine::StepWork;
+
+StepWork RandomWork(std::mt19937_64* random) {
+  StepWork work;
+  work.sequences = 1 + static_cast<int32_t>((*random)() % 32);
+  work.tokens = work.sequences + static_cast<int32_t>((*random)() % 250);
+  work.attended = static_cast<double>(work.tokens) * static_cast<double>((*random)() % 2000);
+  return work;
+}
+
+double Truth(const StepWork& work) {
+  return 2e-3 + 1e-3 * work.tokens + 2e-8 * work.attended + 5e-5 * work.sequences;
+}
+
+TEST(StepCostModelTest, LearnsALinearCost) {
+  std::mt19937_64 random(1);
+  StepCostModel model;
+  EXPECT_FALSE(model.ready());
+  for (int i = 0; i < 300; ++i) {
+    const StepWork work = RandomWork(&random);
+    model.Observe(work, Truth(work));
+  }
+  ASSERT_TRUE(model.ready());
+  for (int i = 0; i < 50; ++i) {
+    const StepWork work = RandomWork(&random);
+    EXPECT_NEAR(model.Predict(work) / Truth(work), 1, 0.02);
+  }
+  EXPECT_LT(model.relative_error(), 0.02);
+}
+
+TEST(StepCostModelTest, StallsTeachItLittleAndChangesAreFollowed) {
+  std::mt19937_64 random(2);
+  StepCostModel model;
+  for (int i = 0; i < 1000; ++i) {
+    const StepWork work = RandomWork(&random);
+    model.Observe(work, Truth(work) * (i % 50 == 49 ? 20 : 0.97 + 0.06 * (i % 2)));
+  }
+  double error = 0;
+  for (int i = 0; i < 100; ++i) {
+    const StepWork work = RandomWork(&random);
+    error += std::abs(model.Predict(work) / Truth(work) - 1) / 100;
+  }
+  EXPECT_LT(error, 0.1) << "one step in 50 took twenty times as long";
+  for (int i = 0; i < 3000; ++i) {
+    const StepWork work = RandomWork(&random);
+    model.Observe(work, 2 * Truth(work));
+  }
+  const StepWork work{8, 100, 50'000};
+  EXPECT_NEAR(model.Predict(work) / Truth(work), 2, 0.2) << "the machine became half as fast";
+}
+
+TEST(StepCostModelTest, SurvivesSenselessTimes) {
+  StepCostModel model;
+  const StepWork work{1, 1, 1};
+  for (const double seconds : {0.0, -1.0, 1e308, std::nan(""), 1e-12}) model.Observe(work, seconds);
+  for (int i = 0; i < 2000; ++i) model.Observe(work, 1e-3);
+  EXPECT_NEAR(model.Predict(work), 1e-3, 1e-4);
+}
+
+struct LoadResult {
+  double longest_step = 0;  // of those with decodes, once the model has learnt
+  int32_t long_prompts = 0;
+  double seconds = 0;
+};
+
+// Eight sequences decode while long prompts come one after another.
+LoadResult MixedLoad(double target) {
+  SimulatedWorker::Options worker;
+  worker.limits = {16, 256, 4000, 16, 4000, 5000};
+  worker.step_seconds = 2e-3;
+  worker.token_seconds = 1e-3;
+  Scheduler::Options options;
+  options.running_max = 16;
+  options.step_tokens = 256;
+  options.inter_token_target = target;
+  SchedulerRig rig(worker, options);
+  std::mt19937_64 random(3);
+  const auto add = [&](int32_t prompt, int32_t max_tokens) {
+    auto request = std::make_shared<GenerateRequest>();
+    for (int32_t i = 0; i < prompt; ++i)
+      request->prompt.push_back(static_cast<int32_t>(10 + random() % 4900));
+    request->sampling.temperature = 0;
+    request->stop.max_tokens = max_tokens;
+    request->stop.ignore_eos = true;
+    return rig.Add(request);
+  };
+  for (int i = 0; i < 8; ++i) add(20, 2000);
+  LoadResult result;
+  uint64_t longer = 0;
+  double last = 0;
+  for (int32_t step = 0; step < 600; ++step) {
+    if (longer == 0 || !rig[longer].tokens.empty()) {
+      if (longer != 0) ++result.long_prompts;
+      longer = add(1000, 2);
+    }
+    EXPECT_TRUE(rig.Plan());
+    rig.Commit();
+    const double now = rig.worker().virtual_seconds();
+    if (step > 60) result.longest_step = std::max(result.longest_step, now - last);
+    last = now;
+  }
+  result.seconds = last;
+  return result;
+}
+
+TEST(SchedulerTargetTest, StepsKeepToTheTimeBetweenTokens) {
+  const LoadResult free = MixedLoad(0);
+  EXPECT_GT(free.longest_step, 0.2) << "without a target a step takes all of its budget";
+  for (const double target : {0.03, 0.05, 0.1}) {
+    const LoadResult held = MixedLoad(target);
+    EXPECT_LE(held.longest_step, target * 1.15) << target;
+    EXPECT_GE(held.longest_step, target * 0.8) << target << ": the time there is is used";
+    EXPECT_GT(held.long_prompts, 0) << target;
+  }
+}
+
+TEST(SchedulerTargetTest, APromptGetsOnUnderATargetThatCannotBeKept) {
+  const LoadResult held = MixedLoad(1e-4);
+  EXPECT_GE(held.long_prompts, 600 * 16 / 1000 - 1) << "16 tokens a step at least";
+}
+
+}  // namespace
+}  // namespace sluice::testing
