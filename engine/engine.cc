@@ -1,7 +1,9 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -24,6 +26,8 @@ EngineOptions Bounded(EngineOptions options, const ExecutorLimits& limits) {
   options.step_tokens = std::min(options.step_tokens, limits.step_tokens);
   options.running_max = std::min({options.running_max, limits.slots, options.step_tokens});
   options.waiting_max = std::clamp(options.waiting_max, 0, 1 << 20);
+  options.prefills_max = std::max(options.prefills_max, 1);
+  options.steps_in_flight = std::clamp(options.steps_in_flight, 1, 2);
   return options;
 }
 
@@ -41,6 +45,7 @@ struct Engine::Impl {
   EngineLoop::Options LoopOptions() const;
   absl::Status Reserve(const std::shared_ptr<const GenerateRequest>& request,
                        std::vector<uint64_t>* ids);
+  absl::Status CheckWait(const GenerateRequest& request);
   void OnClosed(uint64_t id, const GenerateRequest& request);
   void Refuse(const char* why);
   bool WaitUntilEmpty(std::chrono::milliseconds time);
@@ -59,6 +64,7 @@ struct Engine::Impl {
   int32_t open = 0;
   uint64_t last_id = 0;
   std::unordered_map<std::string, Live> live;
+  std::unordered_map<std::string, int32_t> open_of;  // by tenant, of those that have a limit
 
   // Made last, destroyed first: their threads use what is above.
   std::unique_ptr<OutputLoop> output;
@@ -92,6 +98,13 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
   loop_options.scheduler.running_max = options.running_max;
   loop_options.scheduler.step_tokens = options.step_tokens;
   loop_options.scheduler.end_ids = parts.tokenizer->spec().end_ids;
+  loop_options.scheduler.share_prefixes = options.share_prefixes;
+  loop_options.scheduler.prefills_max = options.prefills_max;
+  loop_options.scheduler.inter_token_target = options.inter_token_target;
+  loop_options.scheduler.line.patience_seconds = options.patience_seconds;
+  loop_options.scheduler.line.tenants = options.tenants;
+  loop_options.scheduler.line.other = options.other_tenants;
+  loop_options.depth = options.steps_in_flight;
   return loop_options;
 }
 
@@ -104,6 +117,17 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
     return ResourceExhausted(absl::StrCat("too many requests: ", open,
                                           " answers run or wait, at most ", open_max, " may"));
   }
+  const auto share = options.tenants.find(request->tenant);
+  const int32_t tenant_max =
+      share == options.tenants.end() ? options.other_tenants.open_max : share->second.open_max;
+  if (tenant_max > 0) {
+    int32_t& tenant_open = open_of[request->tenant];
+    if (tenant_open + request->n > tenant_max)
+      return ResourceExhausted(
+          absl::StrCat("too many requests of tenant '", request->tenant, "': ", tenant_open,
+                       " of its answers run or wait, at most ", tenant_max, " may"));
+    tenant_open += request->n;
+  }
   if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;
   for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
@@ -113,12 +137,33 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
   return absl::OkStatus();
 }
 
+// Refuses, before anything is computed for it, what would come too late. Under mu.
+absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
+  const Clock::time_point now = Clock::now();
+  const bool has_deadline = request.deadline != Clock::time_point::max();
+  if (has_deadline && request.deadline <= now)
+    return absl::DeadlineExceededError("the request's deadline has passed");
+  if (!has_deadline && options.wait_seconds_max <= 0) return absl::OkStatus();
+  const double wait = loop->stats().predicted_wait;
+  double limit = std::numeric_limits<double>::infinity();
+  if (options.wait_seconds_max > 0) limit = options.wait_seconds_max;
+  if (has_deadline)
+    limit = std::min(limit, std::chrono::duration<double>(request.deadline - now).count());
+  if (wait <= limit) return absl::OkStatus();
+  drain_rate.OnRefused(request.n, now);
+  return ResourceExhausted(absl::StrCat("too many requests: a new one would wait about ", wait,
+                                        " s, at most ", limit, " s may it"));
+}
+
 void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request) {
   drain_rate.OnEnded(1, Clock::now());
   std::lock_guard lock(mu);
   const auto it = live.find(request.id);
   std::erase(it->second.sequences, id);
   if (it->second.sequences.empty()) live.erase(it);
+  if (const auto tenant = open_of.find(request.tenant); tenant != open_of.end()) {
+    if (--tenant->second == 0) open_of.erase(tenant);
+  }
   if (--open == 0) empty.notify_all();
 }
 
@@ -150,6 +195,7 @@ absl::Status Engine::Submit(std::shared_ptr<const GenerateRequest> request,
   // after all of it.
   std::lock_guard lock(impl_->mu);
   std::vector<uint64_t> ids;
+  SLUICE_RETURN_IF_ERROR(impl_->CheckWait(*request));
   SLUICE_RETURN_IF_ERROR(impl_->Reserve(request, &ids));
   for (int32_t choice = 0; choice < request->n; ++choice) {
     const uint64_t id = ids[static_cast<size_t>(choice)];

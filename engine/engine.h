@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "engine/plan/step_executor.h"
 #include "engine/request.h"
 #include "engine/stats.h"
+#include "engine/tenant.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace sluice::engine {
@@ -22,6 +24,18 @@ struct EngineOptions {
   // Sequences beyond running_max that may be in the engine, from Submit to the final chunk; one
   // more is refused with ResourceExhausted.
   int32_t waiting_max = 1024;
+  // A request that would wait longer than this for its first step, by what is waiting and how fast
+  // it is served, is refused with ResourceExhausted; so is one that would wait past its deadline.
+  // 0: no limit.
+  double wait_seconds_max = 0;
+  bool share_prefixes = true;     // keep what is computed for requests that begin alike
+  int32_t prefills_max = 8;       // prompts that are partly computed at once
+  double inter_token_target = 0;  // seconds between tokens that steps should keep to; 0: none
+  int32_t steps_in_flight = 1;    // 2: a step is planned while the one before it runs
+  // Seconds after which whoever waits is next, whatever its priority or its tenant's share.
+  double patience_seconds = 30;
+  std::map<std::string, TenantShare> tenants{};  // by name
+  TenantShare other_tenants{};                   // each tenant that is not named
 };
 
 // Turns requests into tokens. Owns one engine thread (all serving state) and one output thread

@@ -119,6 +119,7 @@ void OutputLoop::HandleEvent(const SequenceEvent& event) {
   // A closed answer waits only for the engine's last event of its sequence.
   if (answer->sink != nullptr && answer->chunk.finish == FinishReason::kNone) {
     answer->chunk.times.scheduled = event.scheduled;
+    answer->chunk.cached_tokens = event.cached_tokens;
     if (event.token >= 0) TakeToken(event, answer);
     if (event.finish != FinishReason::kNone && answer->chunk.finish == FinishReason::kNone)
       TakeEnd(event, answer);
@@ -170,6 +171,7 @@ void OutputLoop::Deliver(Answer* answer) {
   next.choice = answer->chunk.choice;
   next.finish = answer->chunk.finish;
   next.generated_tokens = answer->chunk.generated_tokens;
+  next.cached_tokens = answer->chunk.cached_tokens;
   next.times = answer->chunk.times;
   answer->sink->OnChunk(std::exchange(answer->chunk, std::move(next)));
   if (answer->chunk.finish == FinishReason::kNone) return;

@@ -31,7 +31,7 @@ struct GenerateRequest {
   SamplingParams
       sampling;  // choice, min_tokens and end_ids are filled in per sequence by the engine
   StopParams stop;
-  int32_t n = 1;              // answers
+  int32_t n = 1;  // answers
   // Only requests of equal salt share what is computed of equal beginnings.
   std::string cache_salt;
   std::string tenant;    // whose share of the service it takes; empty: nobody's in particular
@@ -71,6 +71,7 @@ struct OutputChunk {
       stop_reason;  // the stop token or string that ended it
   std::string error;
   int32_t generated_tokens = 0;  // of this answer so far
+  int32_t cached_tokens = 0;     // of the prompt, not computed but found in memory
   SequenceTimes times;
 };
 

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "engine/exec/worker.h"
@@ -16,27 +13,27 @@ namespace sluice::engine {
 // plans handed over and not yet collected are few (the planner's depth).
 class WorkerExecutor final : public StepExecutor {
  public:
-  explicit WorkerExecutor(std::unique_ptr<Worker> worker);
-  ~WorkerExecutor() override;  // finishes the plan being run, drops the others
+  // A step that takes longer than `step_timeout` counts as lost with its device.
+  explicit WorkerExecutor(std::unique_ptr<Worker> worker,
+                          std::chrono::milliseconds step_timeout = std::chrono::minutes(2));
+  // Finishes the plan being run and drops the others. A step that was lost is left to itself.
+  ~WorkerExecutor() override;
 
   const ExecutorLimits& limits() const override { return limits_; }
   void Submit(StepPlan plan) override;
-  // Internal when running a plan failed (out of host memory); so are all later ones.
+  // Internal when running a plan failed (out of host memory) or has not ended in time; so are all
+  // later ones.
   absl::StatusOr<StepResult> Collect() override;
 
  private:
-  void Loop();
-  absl::StatusOr<StepResult> RunGuarded(const StepPlan& plan);
+  struct Shared;  // with the thread
+  static void Loop(Shared* shared);
 
-  std::unique_ptr<Worker> worker_;  // the thread's, once it runs
   const ExecutorLimits limits_;
-  std::mutex mutex_;
-  std::condition_variable submitted_, finished_;
-  std::deque<StepPlan> plans_;                      // under mutex_
-  std::deque<absl::StatusOr<StepResult>> results_;  // under mutex_
-  int64_t outstanding_ = 0;                         // submitted and not collected; under mutex_
-  bool stopping_ = false;                           // under mutex_
-  std::thread thread_;                              // last: uses all of the above
+  const std::chrono::milliseconds step_timeout_;
+  const std::shared_ptr<Shared> shared_;
+  bool lost_ = false;
+  std::thread thread_;  // last: uses all of the above
 };
 
 }  // namespace sluice::engine

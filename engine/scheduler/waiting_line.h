@@ -10,17 +10,9 @@
 #include <vector>
 
 #include "engine/sequence.h"
+#include "engine/tenant.h"
 
 namespace sluice::engine {
-
-// What one tenant may have. Zero: no limit.
-struct TenantShare {
-  double weight = 1;           // of the service, against other tenants that have work
-  int32_t running_max = 0;     // sequences with a slot
-  int32_t waiting_max = 0;     // sequences without one; more are refused
-  double kv_fraction = 0;      // of the KV blocks held by its running sequences
-  double tokens_a_minute = 0;  // prompt and asked-for tokens taken in; more are refused
-};
 
 // Who is served next: sequences that wait for a slot, in one line for each tenant and priority, and
 // the books of what each tenant has been given.

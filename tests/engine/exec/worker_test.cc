@@ -9,9 +9,11 @@
 
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/exec/executor.h"
@@ -268,6 +270,34 @@ TEST(ExecutorTest, EndsWithPlansUnfinished) {
       ASSERT_TRUE(executor.Collect().ok());
     }
   }
+}
+
+// A device that does not answer is an error in bounded time, and the executor can be ended.
+TEST(ExecutorTest, AStepThatDoesNotEndIsLost) {
+  std::promise<void> gate;
+  std::weak_ptr<int> held;
+  {
+    auto worker = MakeWorker();
+    auto token = std::make_shared<int>(0);  // dies with the worker
+    held = token;
+    worker->SetProbe({false, [token, opened = gate.get_future().share()](
+                                 const engine::StepPlan&, std::span<const int32_t>, const float*) {
+                        opened.wait();
+                      }});
+    token.reset();
+    engine::WorkerExecutor executor(std::move(worker), std::chrono::milliseconds(30));
+    PlanBuilder plan(kLimits);
+    const std::vector<int32_t> prompt{5, 6, 7};
+    executor.Submit(
+        plan.Start(0, Greedy(), 0, 32).Slice(0, 0, prompt, SliceOutput::kSample).Take());
+    for (int i = 0; i < 2; ++i) {
+      const auto result = executor.Collect();
+      ASSERT_FALSE(result.ok());
+      EXPECT_NE(engine::Message(result.status()).find("within 30 ms"), std::string::npos);
+    }
+  }
+  gate.set_value();
+  while (!held.expired()) std::this_thread::yield();
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::engine {
+
+// What one tenant may have. Zero: no limit.
+struct TenantShare {
+  double weight = 1;        // of the service, against other tenants that have work
+  int32_t running_max = 0;  // sequences with a slot
+  int32_t open_max = 0;     // answers in the engine, running or waiting; more are refused
+  double kv_fraction = 0;   // of the KV blocks held by its running sequences
+};
+
+}  // namespace sluice::engine
