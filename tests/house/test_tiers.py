@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 # Folder -> prefixes of own headers it may include, besides its own folder's.
-PLANNING_ROOT = ["engine/request", "engine/sequence", "engine/stats"]
+PLANNING_ROOT = ["engine/request", "engine/sequence", "engine/stats", "engine/tenant"]
 ALLOWED = {
     "kernels": [],
     "kernels/reference": ["kernels/"],
@@ -25,6 +25,7 @@ ALLOWED = {
     "engine/output": ["engine/base/", "engine/tokenizer/"],
     "engine/kv": ["engine/base/", "engine/plan/"],
     "engine/scheduler": ["engine/base/", "engine/plan/", "engine/kv/", *PLANNING_ROOT],
+    "engine/record": ["engine/base/", "engine/plan/", "engine/kv/", "engine/scheduler/", *PLANNING_ROOT],
     "engine/model": ["engine/base/", "kernels/"],
     "engine/sample": ["engine/base/", "engine/plan/", "kernels/"],
     "engine/exec": ["engine/base/", "engine/plan/", "engine/model/", "engine/sample/", "kernels/"],

@@ -24,6 +24,7 @@ uint64_t SchedulerRig::Add(std::shared_ptr<const engine::GenerateRequest> reques
   const uint64_t id = ++last_id_;
   outcomes_[id].request = request;
   outcomes_[id].choice = choice;
+  if (recorder_ != nullptr) recorder_->OnAdd(id, *request, choice);
   scheduler_.Add(id, std::move(request), choice);
   return id;
 }
@@ -37,14 +38,17 @@ uint64_t SchedulerRig::Add(std::vector<int32_t> prompt, int32_t max_tokens) {
 }
 
 void SchedulerRig::Cancel(uint64_t id) {
+  if (recorder_ != nullptr) recorder_->OnFinish(id, FinishReason::kCancelled, Now());
   scheduler_.Finish(id, FinishReason::kCancelled, Now(), &events_);
   Book();
 }
 
 bool SchedulerRig::Plan() {
+  if (recorder_ != nullptr) recorder_->OnExpire(Now());
   scheduler_.Expire(Now(), &events_);
   Book();
   engine::StepPlan plan = scheduler_.Plan(Now());
+  if (recorder_ != nullptr) recorder_->OnPlan(plan, Now());
   if (plan.empty()) return false;
   last_plan_ = plan;
   if (static_cast<int32_t>(plan.tokens.size()) > step_tokens_) error_ = "the step's budget";
@@ -59,6 +63,7 @@ void SchedulerRig::Commit() {
     if (error_.empty()) error_ = engine::Message(result.status());
     return;
   }
+  if (recorder_ != nullptr) recorder_->OnCommit(*result, Now());
   const absl::Status status = scheduler_.Commit(*result, Now(), &events_);
   if (!status.ok() && error_.empty()) error_ = engine::Message(status);
   Book();

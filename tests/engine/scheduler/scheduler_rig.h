@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/record/flight_recorder.h"
 #include "engine/scheduler/scheduler.h"
 #include "tests/support/simulated_worker.h"
 
@@ -35,6 +36,8 @@ class SchedulerRig {
   uint64_t Add(std::vector<int32_t> prompt, int32_t max_tokens);
   void Cancel(uint64_t id);
 
+  // From here on everything is recorded, if there is a recorder.
+  void Record(engine::FlightRecorder* recorder) { recorder_ = recorder; }
   // Plans one step and hands it to the worker; false when the plan is empty.
   bool Plan();
   // Collects the oldest step in flight and commits it.
@@ -68,6 +71,7 @@ class SchedulerRig {
   std::map<uint64_t, Outcome> outcomes_;
   engine::StepPlan last_plan_;
   std::string error_;
+  engine::FlightRecorder* recorder_ = nullptr;
   uint64_t last_id_ = 0;
 };
 
