@@ -63,13 +63,19 @@ ApiError FromStatus(const absl::Status& status, int retry_after_seconds) {
   error.message = engine::Message(status);
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
       error.status = 400;
       error.param = LeadingField(error.message);
       error.code = "invalid_value";
       break;
-    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:  // a prompt that does not fit
+      error.status = 400;
+      error.param = LeadingField(error.message);
+      error.code = "context_length_exceeded";
+      break;
+    case absl::StatusCode::kNotFound:  // a model that is not there
       error.status = 404;
+      error.param = LeadingField(error.message);
+      error.code = "model_not_found";
       break;
     case absl::StatusCode::kResourceExhausted:
       error.status = 429;
@@ -89,12 +95,6 @@ ApiError FromStatus(const absl::Status& status, int retry_after_seconds) {
       error.code = "internal_error";
   }
   return error;
-}
-
-std::string Clip(std::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return std::string(text);
-  while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0) == 0x80) --bytes_max;
-  return std::string(text.substr(0, bytes_max)) + "...";
 }
 
 }  // namespace sluice::server::openai
