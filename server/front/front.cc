@@ -10,7 +10,8 @@ Front::Front(FrontOptions options, const ModelRegistry* registry, const Readines
     : options_(std::move(options)),
       metrics_(registry, options_.version),
       pool_(std::make_unique<FrontendPool>(options_.frontend_threads, options_.frontend_queue)),
-      openai_({registry, readiness, pool_.get(), options_.caps, options_.version}) {
+      in_flight_(std::make_shared<InFlight>(options_.in_flight)),
+      openai_({registry, readiness, pool_.get(), in_flight_, options_.caps, options_.version}) {
   openai_.AddRoutes(&router_);
   AddStatusRoutes(&router_, readiness, &metrics_, pool_.get(), options_.version);
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "server/admission/in_flight.h"
 #include "server/base/frontend_pool.h"
 #include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
@@ -15,6 +16,7 @@ namespace sluice::server {
 struct FrontOptions {
   HttpServerOptions http;
   openai::RequestCaps caps;
+  InFlightLimits in_flight;
   int frontend_threads = 2;
   int frontend_queue = 1024;  // requests that wait to be read; more: 429
   std::string version;
@@ -34,6 +36,7 @@ class Front {
   uint16_t port() const { return server_->port(); }
   int connections() const { return server_->connections(); }
   Metrics* metrics() { return &metrics_; }
+  InFlight& in_flight() { return *in_flight_; }
 
   // Closes the port, lets answers under way go out for at most `patience`, then ends everything
   // that could call an engine.
@@ -43,6 +46,7 @@ class Front {
   const FrontOptions options_;
   Metrics metrics_;
   std::unique_ptr<FrontendPool> pool_;
+  const std::shared_ptr<InFlight> in_flight_;
   openai::Service openai_;
   Router router_;
   std::unique_ptr<HttpServer> server_;

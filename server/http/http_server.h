@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "server/http/connection_set.h"
@@ -17,6 +18,7 @@ struct HttpServerOptions {
   uint16_t port = 8000;  // 0: one that is free
   int io_threads = 1;
   HttpLimits limits;
+  std::vector<std::string> cors_origins;  // whose pages may call: see cors.h; empty: none
 };
 
 // Listens, and serves each connection on its own strand. I/O threads never tokenise, wait or sleep.

@@ -47,6 +47,8 @@ RequestParser::~RequestParser() = default;
 bool RequestParser::header_done() const { return head_taken_; }
 bool RequestParser::done() const { return !failed() && head_taken_ && impl_->parser.is_done(); }
 
+size_t RequestParser::body_bytes() const { return impl_->parser.get().body().size(); }
+
 void RequestParser::Fail(int status, std::string message) {
   error_status_ = status;
   error_message_ = std::move(message);
@@ -99,6 +101,10 @@ void RequestParser::OnHeader() {
     head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
     hosts += head_.headers.back().first == "host";
     lengths += head_.headers.back().first == "content-length";
+  }
+  if (head_.headers.size() > static_cast<size_t>(limits_.header_count)) {
+    return Fail(431, std::to_string(head_.headers.size()) + " headers, at most " +
+                         std::to_string(limits_.header_count));
   }
   const std::string coding = Lower(head_.Header("transfer-encoding"));
   if (!coding.empty() && (coding != "chunked" || !impl_->parser.chunked())) {

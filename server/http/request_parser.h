@@ -31,6 +31,9 @@ class RequestParser {
   int error_status() const { return error_status_; }
   const std::string& error_message() const { return error_message_; }
 
+  // Of the body, so far.
+  size_t body_bytes() const;
+
   // The request without its body, once header_done().
   const HttpRequest& head() const { return head_; }
   bool expects_continue() const;

@@ -46,6 +46,17 @@ std::shared_ptr<engine::OutputSink> Answer::Sink(int32_t prompt) {
       });
 }
 
+void Answer::EndWithoutTokens() {
+  for (size_t prompt = 0; prompt < setup_.prompts.size(); ++prompt) {
+    for (int32_t choice = 0; choice < setup_.n; ++choice) {
+      engine::OutputChunk chunk;
+      chunk.choice = choice;
+      chunk.finish = FinishReason::kLength;
+      OnChunk(static_cast<int32_t>(prompt), std::move(chunk));
+    }
+  }
+}
+
 void Answer::Open() {
   {
     std::lock_guard lock(mutex_);

@@ -16,7 +16,9 @@
 namespace sluice::server::openai {
 
 // Caps that are checked while reading, before any work is done.
-using server::RequestCaps;
+struct RequestCaps : server::RequestCaps {
+  JsonLimits json;
+};
 
 // What /v1/chat/completions and /v1/completions have in common.
 struct CommonFields {
