@@ -18,6 +18,9 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
+// The shortest end of a chunked body.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
 std::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 // "http://host/path?x" (RFC 9112, 3.2.2) to "/path?x"; other forms stay as they are.
@@ -56,6 +59,8 @@ void RequestParser::Fail(int status, std::string message) {
 
 size_t RequestParser::Put(std::string_view bytes) {
   size_t used = 0;
+  // Beast, having seen the first three bytes of an only chunk, asserts that next it gets all five.
+  if (in_chunks_ && bytes.size() < kLastChunk.size()) return 0;
   // Beast takes the body only when asked to be eager; until the headers were seen it is not, so
   // that a refusal can come before the body does.
   while (!failed() && !impl_->parser.is_done() && used < bytes.size()) {
@@ -63,7 +68,10 @@ size_t RequestParser::Put(std::string_view bytes) {
     const size_t n = impl_->parser.put(
         boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
     used += n;
-    if (error == http::error::need_more) break;
+    if (error == http::error::need_more) {
+      in_chunks_ = head_taken_ && impl_->parser.chunked();
+      break;
+    }
     if (error == http::error::body_limit) {
       Fail(413,
            "the body is larger than the limit of " + std::to_string(limits_.body_bytes) + " bytes");

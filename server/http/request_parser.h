@@ -49,6 +49,7 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
   HttpRequest head_;
   bool head_taken_ = false;
+  bool in_chunks_ = false;  // more of a chunked body is awaited
   int error_status_ = 0;
   std::string error_message_;
 };
