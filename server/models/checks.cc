@@ -7,6 +7,7 @@ namespace sluice::server {
 absl::Status CheckReady(const Readiness::Snapshot& now) {
   switch (now.state) {
     case Readiness::State::kReady:
+    case Readiness::State::kLameDuck:
       return absl::OkStatus();
     case Readiness::State::kLoading:
       return engine::Unavailable("the model is still loading (" + now.stage + " " +

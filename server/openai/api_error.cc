@@ -1,25 +1,9 @@
 #include "server/openai/api_error.h"
 
+#include "server/base/leading_field.h"
 #include "server/http/json_text.h"
 
 namespace sluice::server::openai {
-namespace {
-
-// "stop[2]" of "stop[2]: must not be empty".
-std::string LeadingField(std::string_view message) {
-  const size_t colon = message.find(": ");
-  if (colon == std::string_view::npos || colon == 0) return {};
-  const std::string_view field = message.substr(0, colon);
-  for (const char c : field) {
-    const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-                      c == '[' || c == ']';
-    if (!word) return {};
-  }
-  return std::string(field);
-}
-
-}  // namespace
-
 std::string_view ApiError::type() const {
   if (status == 429) return "rate_limit_error";
   if (status == 404) return "not_found_error";
@@ -51,6 +35,7 @@ std::string ErrorJson(const ApiError& error) {
 HttpResponse ErrorResponse(const ApiError& error) {
   HttpResponse response;
   response.status = error.status;
+  response.code = error.code;
   response.body = ErrorJson(error);
   if (error.retry_after_seconds > 0) {
     response.headers.emplace_back("Retry-After", std::to_string(error.retry_after_seconds));
