@@ -68,6 +68,7 @@ size_t RequestParser::Put(std::string_view bytes) {
     const size_t n = impl_->parser.put(
         boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
     used += n;
+    if (!head_taken_) header_bytes_ += n;
     if (error == http::error::need_more) {
       in_chunks_ = head_taken_ && impl_->parser.chunked();
       break;
@@ -109,6 +110,11 @@ void RequestParser::OnHeader() {
     head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
     hosts += head_.headers.back().first == "host";
     lengths += head_.headers.back().first == "content-length";
+  }
+  // Beast's limit is a little wider when the request line comes before the rest.
+  if (header_bytes_ > limits_.header_bytes) {
+    return Fail(431, "the headers are larger than the limit of " +
+                         std::to_string(limits_.header_bytes) + " bytes");
   }
   if (head_.headers.size() > static_cast<size_t>(limits_.header_count)) {
     return Fail(431, std::to_string(head_.headers.size()) + " headers, at most " +

@@ -49,7 +49,8 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
   HttpRequest head_;
   bool head_taken_ = false;
-  bool in_chunks_ = false;  // more of a chunked body is awaited
+  size_t header_bytes_ = 0;  // taken so far of request line and headers
+  bool in_chunks_ = false;   // more of a chunked body is awaited
   int error_status_ = 0;
   std::string error_message_;
 };
