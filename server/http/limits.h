@@ -20,9 +20,10 @@ struct HttpLimits {
   size_t early_bytes = 64 << 10;     // of following requests, taken in while one is answered
   size_t backlog_bytes = 256 << 10;  // of one stream, waiting for a slow reader; more: cancelled
   size_t linger_bytes = 64 << 20;    // of a refused body, read and dropped before the close
-  int send_buffer_bytes = 0;         // the kernel's, of one connection; 0: as it sees fit
-  int connections = 4096;            // more: 503 and closed
-  int peer_connections = 2048;       // of one address (IPv6: one /64 network); more: 429 and closed
+  // The kernel's, of one connection; 0: as it sees fit, which is megabytes for each slow reader.
+  int send_buffer_bytes = 128 << 10;
+  int connections = 4096;       // more: 503 and closed
+  int peer_connections = 2048;  // of one address (IPv6: one /64 network); more: 429 and closed
   std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte to its headers
   std::chrono::milliseconds body_timeout{60'000};    // from the headers to the body's end
   std::chrono::milliseconds idle_timeout{75'000};    // between requests

@@ -11,6 +11,7 @@
 #include "engine/request_validation.h"
 #include "server/base/request_id.h"
 #include "server/models/checks.h"
+#include "server/openai/openapi.h"
 #include "server/openai/prompt_tokens.h"
 
 namespace sluice::server::openai {
@@ -40,6 +41,11 @@ void Service::AddRoutes(Router* router) {
   AddWork(router, "/v1/completions", &Service::Completions, true);
   AddWork(router, "/tokenize", &Service::Tokenize, false);
   AddWork(router, "/detokenize", &Service::Detokenize, false);
+  router->Add("GET", "/openapi.json", [](ExchangePtr exchange) {
+    HttpResponse response;
+    response.body = kOpenApi;
+    exchange->Reply(std::move(response));
+  });
   router->Add("GET", "/v1/models", [this](ExchangePtr exchange) { ListModels(exchange); });
   router->Add("GET", "/v1/models/*", [this](ExchangePtr exchange) { GetModel(exchange); });
 }
