@@ -239,7 +239,7 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   }
   const int status = exchange->status();
   if (!sound) exchange->Abandon();
-  set_->CountRequest(match.label, status == 0 ? 499 : status);
+  set_->CountRequest(match.label, status == 0 ? 499 : status, exchange->code());
   co_return sound && exchange->KeepAlive();
 }
 
@@ -282,7 +282,7 @@ Connection::Awaitable<void> Connection::Refuse(const HttpResponse& response,
   Exchange exchange(std::move(request), 0, [] {});
   exchange.Reply(response);
   const std::string bytes = exchange.Take().bytes;
-  set_->CountRequest(label, status);
+  set_->CountRequest(label, status, response.code);
   if (co_await Put(bytes, nullptr)) co_await Linger();
 }
 

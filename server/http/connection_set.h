@@ -28,8 +28,8 @@ class ClosableConnection {
 // What a server's connections share, and the list of those that live. Thread-safe.
 class ConnectionSet {
  public:
-  // Told of each answered request: the route's path or "other", and the status.
-  using OnRequest = std::function<void(std::string_view route, int status)>;
+  // Told of each answered request: the route's path or "other", the status, and HttpResponse::code.
+  using OnRequest = std::function<void(std::string_view route, int status, std::string_view code)>;
 
   // `cors_origins`: see cors.h.
   ConnectionSet(HttpLimits limits, std::vector<std::string> cors_origins, const Router* router,
@@ -48,8 +48,8 @@ class ConnectionSet {
   const std::shared_ptr<ByteBudget>& bodies() const { return bodies_; }
   const std::shared_ptr<ByteBudget>& answers() const { return answers_; }
   PeerCounts& peers() { return *peers_; }
-  void CountRequest(std::string_view route, int status) const {
-    if (on_request_) on_request_(route, status);
+  void CountRequest(std::string_view route, int status, std::string_view code) const {
+    if (on_request_) on_request_(route, status, code);
   }
 
   int size() const {
@@ -66,13 +66,17 @@ class ConnectionSet {
     live_.erase(connection);
     if (live_.empty()) empty_.notify_all();
   }
-  // Asks all to end once their answers are out, and waits for that; then ends the rest.
-  void CloseAll(std::chrono::milliseconds patience) {
+  // Asks all, also those to come, to end once their answers are out.
+  void StartClosing() {
     {
       std::lock_guard lock(mutex_);
       closing_ = true;
     }
     for (const auto& connection : Live()) connection->CloseWhenIdle();
+  }
+  // The same, and waits for that; then ends the rest.
+  void CloseAll(std::chrono::milliseconds patience) {
+    StartClosing();
     if (WaitUntilEmpty(patience)) return;
     for (const auto& connection : Live()) connection->CloseNow();
     WaitUntilEmpty(std::chrono::seconds(5));

@@ -73,6 +73,7 @@ void Exchange::Reply(HttpResponse response) {
 
 void Exchange::Render(const HttpResponse& response) {
   status_ = response.status;
+  code_ = response.code;
   raw_ += Head(response.status, response.content_type);
   for (const auto& [name, value] : response.headers) raw_ += name + ": " + value + "\r\n";
   if (response.status != 204) {
@@ -142,6 +143,11 @@ void Exchange::OnGone(std::function<void()> gone) {
 bool Exchange::gone() const {
   std::lock_guard lock(mutex_);
   return abandoned_;
+}
+
+std::string Exchange::code() const {
+  std::lock_guard lock(mutex_);
+  return code_;
 }
 
 int Exchange::status() const {

@@ -42,7 +42,8 @@ class Exchange {
   // complete; at once if that has happened already.
   void OnGone(std::function<void()> gone);
   bool gone() const;
-  int status() const;  // 0: none sent yet
+  int status() const;        // 0: none sent yet
+  std::string code() const;  // HttpResponse::code of the answer
 
   // For the connection. What is to be written next: `bytes` may be empty.
   struct Outgoing {
@@ -72,6 +73,7 @@ class Exchange {
   std::unique_ptr<ByteHold> answer_hold_;
   std::string events_;  // not yet framed
   int status_ = 0;
+  std::string code_;
   bool streaming_ = false;
   bool ended_ = false;      // by the answering side
   bool abandoned_ = false;  // by the connection, or by falling behind

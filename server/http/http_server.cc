@@ -170,6 +170,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(
 uint16_t HttpServer::port() const { return impl_->port; }
 int HttpServer::connections() const { return impl_->set.size(); }
 
+void HttpServer::StopAccepting() {
+  impl_->CloseAcceptor();
+  impl_->set.StartClosing();
+}
+
 void HttpServer::Stop(std::chrono::milliseconds patience) {
   if (std::exchange(impl_->stopped, true)) return;
   impl_->CloseAcceptor();

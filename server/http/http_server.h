@@ -36,6 +36,10 @@ class HttpServer {
   uint16_t port() const;
   int connections() const;
 
+  // Closes the port and the idle connections; the others end with the answers that are under way.
+  // Does not wait for them. Idempotent, not after Stop.
+  void StopAccepting();
+
   // Closes the port, lets the answers under way go out for at most `patience`, closes the
   // connections and ends the threads. Handlers aren't called any more after it. Idempotent.
   void Stop(std::chrono::milliseconds patience);

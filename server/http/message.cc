@@ -74,6 +74,7 @@ std::string PercentDecode(std::string_view text) {
 HttpResponse HttpError(int status, std::string_view message, std::string_view code) {
   HttpResponse response;
   response.status = status;
+  response.code = code;
   response.body = "{\"error\":{\"message\":";
   AppendJsonString(response.body, message);
   response.body += ",\"type\":";

@@ -44,6 +44,7 @@ struct HttpResponse {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;  // besides those that framing makes
+  std::string code;  // of an error, for the metrics: a word of ours such as "queue_full"
 };
 
 std::string_view ReasonPhrase(int status);

@@ -4,6 +4,7 @@
 #include "server/http/json_text.h"
 
 namespace sluice::server::openai {
+
 std::string_view ApiError::type() const {
   if (status == 429) return "rate_limit_error";
   if (status == 404) return "not_found_error";

@@ -11,6 +11,7 @@
 #include "engine/request_validation.h"
 #include "server/base/request_id.h"
 #include "server/models/checks.h"
+#include "server/models/prompt_log.h"
 #include "server/openai/openapi.h"
 #include "server/openai/prompt_tokens.h"
 
@@ -93,9 +94,13 @@ void Service::Refuse(const ExchangePtr& exchange, const ApiError& error) const {
           .count();
   exchange->Reply(ErrorResponse(error));
   // Only the field's name: messages may quote the caller's text, which does not belong in a log.
-  SLUICE_LOG(kInfo) << "refused path=" << request.path << " http_id=" << request.id
-                    << " status=" << error.status << " code=" << error.code
-                    << " param=" << (error.param.empty() ? "-" : error.param) << " total_ms=" << ms;
+  SLUICE_LOG_EVENT(kInfo, "refused")
+      .Word("path", request.path)
+      .Word("http_id", request.id)
+      .Number("status", error.status)
+      .Word("code", error.code)
+      .Word("param", error.param)
+      .Number("total_ms", ms, 1);
 }
 
 std::optional<ApiError> Service::NotReady() const {
@@ -190,6 +195,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   base->n = fields.n;
   base->arrival = setup.arrival;
   const std::vector<std::vector<int32_t>> prompts = setup.prompts;
+  for (const auto& prompt : prompts) LogPrompt(*model, base->id, exchange->request().id, prompt);
   const auto answer = std::make_shared<Answer>(std::move(setup), exchange, engine, parts_.pool);
   if (base->stop.max_tokens == 0) return EchoOnly(exchange, *model, *base, prompts, answer);
   for (size_t i = 0; i < prompts.size(); ++i) {
