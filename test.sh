@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds everything and runs the whole test suite: C++ tests in Release, under ASan+UBSan and under TSan, then
-# the Python tests against the real daemon and the default model. The last line is the sum:
+# Builds everything and runs the whole test suite: C++ tests in Release, under ASan+UBSan and under TSan, the
+# Python tests against the real daemon and the default model, and half a minute of fuzzing for each fuzz target
+# (SLUICE_FUZZ_SECONDS changes that). The last line is the sum:
 #   N passed, N failed
-# ./test.sh STAGE... runs only some of: house release python asan tsan
+# ./test.sh STAGE... runs only some of: house release python asan tsan fuzz
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/common.sh"
 
 STAGES=("$@")
-[ ${#STAGES[@]} -gt 0 ] || STAGES=(house release python asan tsan)
+[ ${#STAGES[@]} -gt 0 ] || STAGES=(house release python asan tsan fuzz)
 REPORTS="$ROOT/build/reports"
 FAILED_STAGES=()
 
@@ -60,6 +61,11 @@ TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test s
 run_tsan() {
   TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 \
     run_ctest tsan "$TSAN_TESTS" -R "^(${TSAN_TESTS// /|})\$"
+}
+# Only the code under test is built, with clang.
+run_fuzz() {
+  build fuzz fuzzers
+  python3 "$ROOT/tests/fuzz/run.py" "$ROOT/build/fuzz" --seconds "${SLUICE_FUZZ_SECONDS:-30}" --report "$REPORTS/fuzz.xml"
 }
 
 prepare

@@ -88,6 +88,7 @@ Engine::Impl::Impl(Parts parts_in, EngineOptions options_in)
   EngineLoop::Parts loop_parts;
   loop_parts.executor = parts.executor.get();
   loop_parts.output = output.get();
+  loop_parts.observer = parts.observer;
   loop_parts.refuse_all = [this] { Refuse("the engine has failed"); };
   loop_parts.on_fatal = parts.on_fatal;
   loop = std::make_unique<EngineLoop>(std::move(loop_parts), LoopOptions());

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -86,7 +88,7 @@ absl::Status EngineLoop::Step() {
   while (scheduler_.steps_in_flight() < depth_) {
     StepPlan plan = scheduler_.Plan(Clock::now());
     if (plan.empty()) break;
-    parts_.executor->Submit(std::move(plan));
+    Submit(std::move(plan));
   }
   if (scheduler_.steps_in_flight() == 0) {
     ENGINE_CHECK(!scheduler_.has_sequences()) << "sequences wait, but for nothing";
@@ -96,7 +98,25 @@ absl::Status EngineLoop::Step() {
   parts_.output->Post(&events_);
   absl::StatusOr<StepResult> result = parts_.executor->Collect();
   if (!result.ok()) return result.status();
-  return scheduler_.Commit(*result, Clock::now(), &events_);
+  const Clock::time_point now = Clock::now();
+  ObserveStep(now);
+  return scheduler_.Commit(*result, now, &events_);
+}
+
+void EngineLoop::Submit(StepPlan plan) {
+  submitted_.push_back({Clock::now(), static_cast<int32_t>(plan.slices.size()),
+                        static_cast<int32_t>(plan.tokens.size())});
+  parts_.executor->Submit(std::move(plan));
+}
+
+void EngineLoop::ObserveStep(Clock::time_point now) {
+  const SubmittedStep step = submitted_.front();
+  submitted_.pop_front();
+  // With several in flight, a step waits for the one before it.
+  const Clock::time_point begin = std::max(step.begin, std::exchange(last_result_, now));
+  if (parts_.observer == nullptr) return;
+  const double seconds = std::chrono::duration<double>(now - begin).count();
+  parts_.observer->OnStep({step.sequences, step.tokens, seconds});
 }
 
 void EngineLoop::Publish() { published_.Publish(scheduler_.stats()); }

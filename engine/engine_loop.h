@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -20,8 +21,9 @@ namespace sluice::engine {
 class EngineLoop {
  public:
   struct Parts {
-    StepExecutor* executor = nullptr;  // outlives the loop
-    OutputLoop* output = nullptr;      // outlives the loop
+    StepExecutor* executor = nullptr;    // outlives the loop
+    OutputLoop* output = nullptr;        // outlives the loop
+    EngineObserver* observer = nullptr;  // optional; told of steps
     // On the engine thread, when the executor has failed: no Add may follow its return. After it
     // all sequences end with kError.
     std::function<void()> refuse_all;
@@ -60,9 +62,17 @@ class EngineLoop {
     std::shared_ptr<const GenerateRequest> request;
   };
 
+  struct SubmittedStep {
+    Clock::time_point begin;
+    int32_t sequences = 0;
+    int32_t tokens = 0;
+  };
+
   void Run();
   bool TakeMessages(bool wait);
   absl::Status Step();
+  void Submit(StepPlan plan);
+  void ObserveStep(Clock::time_point now);
   void Publish();
   void Fail(const absl::Status& status);
 
@@ -75,6 +85,8 @@ class EngineLoop {
   Scheduler scheduler_;
   std::vector<Message> messages_;
   std::vector<SequenceEvent> events_;
+  std::deque<SubmittedStep> submitted_;  // as in flight
+  Clock::time_point last_result_;
 
   const int32_t context_tokens_;
   std::thread thread_;

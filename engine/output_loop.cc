@@ -127,6 +127,8 @@ void OutputLoop::HandleEvent(const SequenceEvent& event) {
       answer->in_touched = true;
       touched_.push_back(answer);
     }
+  } else if (event.token >= 0 && parts_.observer != nullptr) {
+    parts_.observer->OnDiscardedToken();
   }
   if (event.finish != FinishReason::kNone) closed_.push_back(event.id);
 }
@@ -173,13 +175,12 @@ void OutputLoop::Deliver(Answer* answer) {
   next.generated_tokens = answer->chunk.generated_tokens;
   next.cached_tokens = answer->chunk.cached_tokens;
   next.times = answer->chunk.times;
+  // Told first: a client that has its answer finds it counted.
+  if (next.finish != FinishReason::kNone && parts_.observer != nullptr)
+    parts_.observer->OnFinished(
+        {next.finish, next.times, next.generated_tokens, answer->request.get()});
   answer->sink->OnChunk(std::exchange(answer->chunk, std::move(next)));
-  if (answer->chunk.finish == FinishReason::kNone) return;
-  answer->sink.reset();
-  if (parts_.observer != nullptr)
-    parts_.observer->OnFinished(answer->chunk.finish, answer->chunk.times,
-                                static_cast<int32_t>(answer->request->prompt.size()),
-                                answer->chunk.generated_tokens);
+  if (answer->chunk.finish != FinishReason::kNone) answer->sink.reset();
 }
 
 }  // namespace sluice::engine

@@ -16,7 +16,7 @@ MODEL_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/sluice"
 # What the daemon needs to build, and what the tests need besides.
 BUILD_PACKAGES=(git ca-certificates g++ cmake ninja-build pkg-config ccache python3 python3-venv
   libabsl-dev libpcre2-dev libboost1.81-dev libboost-json1.81-dev libboost-url1.81-dev
-  libboost-program-options1.81-dev prometheus-cpp-dev libcurl4-openssl-dev zlib1g-dev
+  prometheus-cpp-dev libcurl4-openssl-dev zlib1g-dev
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libyaml-cpp-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev procps prometheus clang libclang-rt-14-dev)
 

@@ -153,7 +153,10 @@ void Scheduler::CommitSlice(const PlannedSlice& slice, const SliceResult* result
   if (result != nullptr) {
     --sequence->samples_in_flight;
     // A token computed after the end is dropped; one from before a preemption is as good as any.
-    if (sequence->state != SequenceState::kRetiring) TakeToken(sequence, *result, now, events);
+    if (sequence->state != SequenceState::kRetiring)
+      TakeToken(sequence, *result, now, events);
+    else
+      ++counters_.discarded_tokens;
   }
   if (sequence->steps_in_flight > 0) return;
   // A preempted sequence holds its seat until here. (What ended just now let go of it in End.)
@@ -286,6 +289,7 @@ EngineStats Scheduler::stats() const {
   stats.kv_blocks_used = kv_.used_blocks();
   stats.kv_blocks_idle = kv_.idle_blocks();
   stats.predicted_wait = PredictedWait();
+  stats.kv_block_size = kv_.block_size();
   return stats;
 }
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "engine/base/log.h"
@@ -15,18 +14,15 @@ namespace sluice::server {
 struct ServeOptions {
   engine::ModelOptions model;
   FrontOptions front;
+  // On SIGTERM: "not ready" that long before nothing more is accepted, so that load balancers stop
+  // sending first; then what runs has `grace` to finish.
+  std::chrono::milliseconds lame_duck{5'000};
   std::chrono::milliseconds grace{30'000};
   engine::LogLevel log_level = engine::LogLevel::kInfo;
+  engine::LogFormat log_format = engine::LogFormat::kText;
+  int log_repeats = 100;              // lines of one place in the code in a second; 0: no limit
+  bool log_prompts = false;           // the beginning of each prompt
+  std::vector<std::string> warnings;  // about the configuration, for the log; a line each
 };
-
-// What the command line asks for besides serving: print this and end with this code.
-struct PrintAndExit {
-  std::string text;
-  int code = 0;
-};
-
-// Reads `sluiced COMMAND ...`. Errors become PrintAndExit with code 2.
-std::variant<ServeOptions, PrintAndExit> ParseCommandLine(
-    const std::vector<std::string>& arguments);
 
 }  // namespace sluice::server

@@ -9,6 +9,7 @@
 
 #include "engine/base/log.h"
 #include "server/base/request_id.h"
+#include "server/http/cors.h"
 
 namespace sluice::server {
 namespace {
@@ -21,8 +22,11 @@ constexpr auto kFarAway = steady_clock::time_point::max();
 
 }  // namespace
 
-Connection::Connection(net::ip::tcp::socket socket, ConnectionSet* set, bool refused)
-    : socket_(std::move(socket)), wake_(socket_.get_executor()), set_(set), refused_(refused) {}
+Connection::Connection(net::ip::tcp::socket socket, ConnectionSet* set, Admission admission)
+    : socket_(std::move(socket)),
+      wake_(socket_.get_executor()),
+      set_(set),
+      admission_(std::move(admission)) {}
 
 Connection::~Connection() { set_->Erase(this); }
 
@@ -96,12 +100,10 @@ void Connection::Consume(size_t bytes) {
 }
 
 Connection::Awaitable<void> Connection::Run() {
-  if (refused_) {
-    HttpResponse full = HttpError(503, "too many connections", "connections_full");
-    full.headers.emplace_back("Retry-After", "1");
+  if (admission_.refusal) {
     // Named, not a temporary: g++ 12 destroys aggregates in a co_await's arguments twice.
     const HttpRequest unread;
-    co_await Refuse(full, unread, "other");
+    co_await Refuse(*admission_.refusal, unread, "other");
     co_return;
   }
   for (;;) {
@@ -114,6 +116,8 @@ Connection::Awaitable<void> Connection::Run() {
       co_return;
     }
     HttpRequest request = parser.Release();
+    request.body_hold = std::move(body_hold_);
+    request.answer_headers = CorsHeaders(set_->cors_origins(), request);
     request.id = SoundRequestId(request.Header("x-request-id"));
     request.arrival = steady_clock::now();
     if (!co_await Answer(std::move(request)) || closed_) break;
@@ -142,19 +146,43 @@ Connection::Awaitable<Connection::ReadResult> Connection::ReadRequest(RequestPar
         deadline = steady_clock::now() + limits.body_timeout;
         if (!co_await OnHeader(parser)) co_return ReadResult::kRefuse;
       }
+      if (header_seen && !HoldBody(parser)) co_return ReadResult::kRefuse;
       if (parser.done()) co_return ReadResult::kRequest;
       if (used > 0) continue;
     }
     if (input_ended_ || closed_ || (closing_ && !begun)) co_return ReadResult::kClose;
     if (steady_clock::now() >= deadline) {
       if (!begun) co_return ReadResult::kClose;
-      refusal_ = HttpError(
-          408, header_seen ? "the body did not come in time" : "the headers did not come in time");
+      refusal_ = TooLate(header_seen);
       co_return ReadResult::kRefuse;
     }
     StartRead();
     co_await Wait(deadline);
   }
+}
+
+// Counts what has come of the body against the budget for bodies.
+bool Connection::HoldBody(RequestParser& parser) {
+  const size_t bytes = parser.body_bytes();
+  if (bytes <= set_->limits().free_bytes) return true;
+  if (body_hold_ == nullptr) body_hold_ = std::make_shared<ByteHold>(set_->bodies());
+  if (body_hold_->GrowTo(bytes)) return true;
+  body_hold_.reset();
+  refusal_ = HttpError(503,
+                       "the body does not fit beside those that are being read: " +
+                           std::to_string(set_->bodies()->used()) + " bytes, at most " +
+                           std::to_string(set_->bodies()->bytes_max()) + " may",
+                       "bodies_full");
+  refusal_.headers.emplace_back("Retry-After", "1");
+  return false;
+}
+
+HttpResponse Connection::TooLate(bool header_seen) const {
+  const auto limit = header_seen ? set_->limits().body_timeout : set_->limits().header_timeout;
+  return HttpError(408,
+                   std::string(header_seen ? "the body" : "the headers") + " did not come within " +
+                       std::to_string(limit.count()) + " ms",
+                   header_seen ? "body_timeout" : "header_timeout");
 }
 
 // A client that waits for "100 Continue" gets it, or the refusal that its request would get anyway.
@@ -178,12 +206,15 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   const HttpLimits& limits = set_->limits();
   const auto match = set_->router().Find(request.method, request.path);
   if (closing_) request.keep_alive = false;
-  const auto exchange = std::make_shared<Exchange>(std::move(request), limits.backlog_bytes,
-                                                   [weak = weak_from_this()] {
-                                                     if (const auto self = weak.lock())
-                                                       self->Notify();
-                                                   });
-  if (match.handler != nullptr) {
+  const auto exchange = std::make_shared<Exchange>(
+      std::move(request), limits.backlog_bytes,
+      [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->Notify();
+      },
+      set_->answers());
+  if (auto preflight = CorsPreflight(set_->cors_origins(), exchange->request())) {
+    exchange->Reply(std::move(*preflight));
+  } else if (match.handler != nullptr) {
     (*match.handler)(exchange);
   } else {
     exchange->Reply(match.refusal);
@@ -208,7 +239,7 @@ Connection::Awaitable<bool> Connection::Answer(HttpRequest request) {
   }
   const int status = exchange->status();
   if (!sound) exchange->Abandon();
-  set_->CountRequest(match.label, status == 0 ? 499 : status);
+  set_->CountRequest(match.label, status == 0 ? 499 : status, exchange->code());
   co_return sound && exchange->KeepAlive();
 }
 
@@ -245,12 +276,13 @@ Connection::Awaitable<void> Connection::Refuse(const HttpResponse& response,
                                                const HttpRequest& head, std::string_view label) {
   HttpRequest request = head;
   request.keep_alive = false;
+  request.answer_headers = CorsHeaders(set_->cors_origins(), head);
   request.id = SoundRequestId(head.Header("x-request-id"));
   const int status = response.status;
   Exchange exchange(std::move(request), 0, [] {});
   exchange.Reply(response);
   const std::string bytes = exchange.Take().bytes;
-  set_->CountRequest(label, status);
+  set_->CountRequest(label, status, response.code);
   if (co_await Put(bytes, nullptr)) co_await Linger();
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,9 +27,14 @@ namespace sluice::server {
 class Connection final : public ClosableConnection,
                          public std::enable_shared_from_this<Connection> {
  public:
-  // `set` outlives the connection. `refused`: over the limit of connections: answers 503 to
-  // whatever comes and closes.
-  Connection(boost::asio::ip::tcp::socket socket, ConnectionSet* set, bool refused);
+  // What it counts for among the server's connections.
+  struct Admission {
+    std::unique_ptr<PeerCounts::Place> place;
+    std::optional<HttpResponse> refusal;  // over a limit: this answers whatever comes
+    std::shared_ptr<void> refused_place;  // with a refusal: given back with the connection
+  };
+  // `set` outlives the connection.
+  Connection(boost::asio::ip::tcp::socket socket, ConnectionSet* set, Admission admission);
   ~Connection() override;
 
   void Start();
@@ -49,6 +55,8 @@ class Connection final : public ClosableConnection,
   Awaitable<void> Run();
   Awaitable<ReadResult> ReadRequest(RequestParser& parser);
   Awaitable<bool> OnHeader(RequestParser& parser);
+  bool HoldBody(RequestParser& parser);
+  HttpResponse TooLate(bool header_seen) const;
   Awaitable<bool> Answer(HttpRequest request);
   Awaitable<bool> Put(std::string_view bytes, const Exchange* exchange);
   Awaitable<void> Refuse(const HttpResponse& response, const HttpRequest& head,
@@ -64,16 +72,17 @@ class Connection final : public ClosableConnection,
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer wake_;
   ConnectionSet* const set_;
-  const bool refused_;
+  const Admission admission_;
   std::array<char, 16 << 10> read_space_;
   std::string in_;  // received; the first in_used_ bytes are taken
   size_t in_used_ = 0;
   bool reading_ = false;
   bool input_ended_ = false;  // end of stream or a read error
   bool writable_ = false;
-  bool closing_ = false;  // CloseWhenIdle
-  bool closed_ = false;   // CloseNow
-  HttpResponse refusal_;  // when ReadRequest said kRefuse
+  bool closing_ = false;                 // CloseWhenIdle
+  bool closed_ = false;                  // CloseNow
+  std::shared_ptr<ByteHold> body_hold_;  // of the request being read
+  HttpResponse refusal_;                 // when ReadRequest said kRefuse
 };
 
 }  // namespace sluice::server

@@ -25,19 +25,21 @@ void AppendChunk(std::string& out, std::string_view body) {
 
 }  // namespace
 
-Exchange::Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake)
+Exchange::Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake,
+                   std::shared_ptr<ByteBudget> answers)
     : request_(std::move(request)),
       head_only_(request_.method == "HEAD"),
       chunked_(request_.http11),
       backlog_bytes_(backlog_bytes),
-      wake_(std::move(wake)) {}
+      wake_(std::move(wake)),
+      answers_(std::move(answers)) {}
 
 std::string Exchange::Head(int status, std::string_view content_type) const {
   std::string head = "HTTP/1.1 " + std::to_string(status) + " ";
   head += ReasonPhrase(status);
-  head += "\r\nDate: " + HttpDate() + "\r\nContent-Type: ";
-  head += content_type;
-  head += "\r\nX-Request-Id: " + request_.id + "\r\n";
+  head += "\r\nDate: " + HttpDate() + "\r\n";
+  if (status != 204) head.append("Content-Type: ").append(content_type).append("\r\n");
+  head += "X-Request-Id: " + request_.id + "\r\n" + request_.answer_headers;
   return head;
 }
 
@@ -51,10 +53,32 @@ void Exchange::Wake(std::unique_lock<std::mutex>& lock) {
 void Exchange::Reply(HttpResponse response) {
   std::unique_lock lock(mutex_);
   if (ended_ || abandoned_ || streaming_) return;
+  if (answers_ != nullptr && response.body.size() > answers_->free_bytes()) {
+    answer_hold_ = std::make_unique<ByteHold>(answers_);
+    if (!answer_hold_->GrowTo(response.body.size())) {
+      response = HttpError(503,
+                           "an answer of " + std::to_string(response.body.size()) +
+                               " bytes does not fit beside those that wait for their clients: " +
+                               std::to_string(answers_->used()) + " bytes, at most " +
+                               std::to_string(answers_->bytes_max()) + " may",
+                           "answers_full");
+      response.headers.emplace_back("Retry-After", "1");
+    }
+  }
+  Render(response);
+  ended_ = true;
+  gone_ = nullptr;
+  Wake(lock);
+}
+
+void Exchange::Render(const HttpResponse& response) {
   status_ = response.status;
+  code_ = response.code;
   raw_ += Head(response.status, response.content_type);
   for (const auto& [name, value] : response.headers) raw_ += name + ": " + value + "\r\n";
-  raw_ += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  if (response.status != 204) {
+    raw_ += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+  }
   // To a client of HTTP/1.0 keeping the connection must be said, to one of 1.1 closing it.
   if (!request_.keep_alive) {
     raw_ += "Connection: close\r\n";
@@ -63,9 +87,6 @@ void Exchange::Reply(HttpResponse response) {
   }
   raw_ += "\r\n";
   if (!head_only_) raw_ += response.body;
-  ended_ = true;
-  gone_ = nullptr;
-  Wake(lock);
 }
 
 void Exchange::StartEvents() {
@@ -122,6 +143,11 @@ void Exchange::OnGone(std::function<void()> gone) {
 bool Exchange::gone() const {
   std::lock_guard lock(mutex_);
   return abandoned_;
+}
+
+std::string Exchange::code() const {
+  std::lock_guard lock(mutex_);
+  return code_;
 }
 
 int Exchange::status() const {

@@ -18,14 +18,17 @@ namespace sluice::server {
 class Exchange {
  public:
   // `backlog_bytes`: most bytes of a stream that may wait. `wake`: called, on any thread, when
-  // there is something new for the connection to take.
-  Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake);
+  // there is something new for the connection to take. `answers`: what large answers in one piece
+  // are counted against until the exchange ends; null: not counted.
+  Exchange(HttpRequest request, size_t backlog_bytes, std::function<void()> wake,
+           std::shared_ptr<ByteBudget> answers = nullptr);
 
   const HttpRequest& request() const { return request_; }
   // The body, which need not be kept for as long as its answer takes. For the handler.
-  std::string TakeBody() { return std::move(request_.body); }
+  HeldBody TakeBody() { return {std::move(request_.body), std::move(request_.body_hold)}; }
 
-  // Answers in one piece, once.
+  // Answers in one piece, once. With 503 instead when the answers that wait for their clients take
+  // up all that they may.
   void Reply(HttpResponse response);
 
   // Answers with server-sent events: the head now, then Write, then Finish.
@@ -39,7 +42,8 @@ class Exchange {
   // complete; at once if that has happened already.
   void OnGone(std::function<void()> gone);
   bool gone() const;
-  int status() const;  // 0: none sent yet
+  int status() const;        // 0: none sent yet
+  std::string code() const;  // HttpResponse::code of the answer
 
   // For the connection. What is to be written next: `bytes` may be empty.
   struct Outgoing {
@@ -54,6 +58,7 @@ class Exchange {
 
  private:
   std::string Head(int status, std::string_view content_type) const;
+  void Render(const HttpResponse& response);
   void Wake(std::unique_lock<std::mutex>& lock);
 
   HttpRequest request_;
@@ -61,11 +66,14 @@ class Exchange {
   const bool chunked_;    // HTTP/1.1; a 1.0 client's stream ends with the connection
   const size_t backlog_bytes_;
   const std::function<void()> wake_;
+  const std::shared_ptr<ByteBudget> answers_;
 
   mutable std::mutex mutex_;
-  std::string raw_;     // framed bytes
+  std::string raw_;  // framed bytes
+  std::unique_ptr<ByteHold> answer_hold_;
   std::string events_;  // not yet framed
   int status_ = 0;
+  std::string code_;
   bool streaming_ = false;
   bool ended_ = false;      // by the answering side
   bool abandoned_ = false;  // by the connection, or by falling behind

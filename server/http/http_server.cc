@@ -1,5 +1,7 @@
 #include "server/http/http_server.h"
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -7,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <future>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,14 +24,32 @@ namespace net = boost::asio;
 using boost::system::error_code;
 using tcp = net::ip::tcp;
 
-// Connections over the limit that are told so; beyond them the socket is simply closed.
+// Connections over a limit that are told so at once; beyond them the socket is simply closed.
 constexpr int kToldOfRefusal = 64;
+
+// Whom a connection counts for: its IPv4 address, or its IPv6 network of 64 bits, of which one
+// customer has at least one whole.
+std::string PeerKey(const net::ip::address& address) {
+  if (address.is_v4()) return address.to_string();
+  const auto v6 = address.to_v6();
+  if (v6.is_v4_mapped()) return net::ip::make_address_v4(net::ip::v4_mapped, v6).to_string();
+  auto bytes = v6.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), static_cast<unsigned char>(0));
+  return net::ip::address_v6(bytes).to_string() + "/64";
+}
+
+HttpResponse Full(int status, std::string message, const char* code) {
+  HttpResponse response = HttpError(status, message, code);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
 
 }  // namespace
 
 struct HttpServer::Impl {
   Impl(const HttpServerOptions& options, const Router* router, ConnectionSet::OnRequest on_request)
-      : set(options.limits, router, std::move(on_request)), work(net::make_work_guard(io)) {}
+      : set(options.limits, options.cors_origins, router, std::move(on_request)),
+        work(net::make_work_guard(io)) {}
 
   error_code Open(const tcp::endpoint& endpoint) {
     error_code error;
@@ -58,15 +79,42 @@ struct HttpServer::Impl {
   }
 
   void Serve(tcp::socket socket) {
-    const int over = set.size() - set.limits().connections;
-    if (over >= kToldOfRefusal) return;
     error_code ignored;
+    const tcp::endpoint peer = socket.remote_endpoint(ignored);
+    if (ignored) return;  // gone already
+    Connection::Admission admission = Admit(PeerKey(peer.address()));
+    if (admission.refusal && *told > kToldOfRefusal) return;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.non_blocking(true, ignored);
     if (const int bytes = set.limits().send_buffer_bytes; bytes > 0) {
       socket.set_option(net::socket_base::send_buffer_size(bytes), ignored);
     }
-    std::make_shared<Connection>(std::move(socket), &set, over >= 0)->Start();
+    std::make_shared<Connection>(std::move(socket), &set, std::move(admission))->Start();
+  }
+
+  Connection::Admission Admit(const std::string& peer) {
+    const HttpLimits& limits = set.limits();
+    Connection::Admission admission;
+    if (set.size() - *told >= limits.connections) {
+      admission.refusal = Full(503,
+                               "too many connections: " + std::to_string(limits.connections) +
+                                   " are open, the most that may be",
+                               "connections_full");
+    } else {
+      admission.place = set.peers().Enter(peer);
+      if (admission.place == nullptr) {
+        admission.refusal = Full(429,
+                                 "too many connections from " + peer + ": " +
+                                     std::to_string(limits.peer_connections) +
+                                     " are open, the most that one address may have",
+                                 "peer_connections_full");
+      }
+    }
+    if (admission.refusal) {
+      ++*told;
+      admission.refused_place = std::shared_ptr<void>(nullptr, [told = told](void*) { --*told; });
+    }
+    return admission;
   }
 
   void CloseAcceptor() {
@@ -80,6 +128,8 @@ struct HttpServer::Impl {
     closed.get_future().wait();
   }
 
+  // Connections that are being told of a refusal; they do not count as open.
+  const std::shared_ptr<std::atomic<int>> told = std::make_shared<std::atomic<int>>(0);
   ConnectionSet set;
   net::io_context io;
   net::executor_work_guard<net::io_context::executor_type> work;
@@ -119,6 +169,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(
 
 uint16_t HttpServer::port() const { return impl_->port; }
 int HttpServer::connections() const { return impl_->set.size(); }
+
+void HttpServer::StopAccepting() {
+  impl_->CloseAcceptor();
+  impl_->set.StartClosing();
+}
 
 void HttpServer::Stop(std::chrono::milliseconds patience) {
   if (std::exchange(impl_->stopped, true)) return;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "server/http/connection_set.h"
@@ -17,6 +18,7 @@ struct HttpServerOptions {
   uint16_t port = 8000;  // 0: one that is free
   int io_threads = 1;
   HttpLimits limits;
+  std::vector<std::string> cors_origins;  // whose pages may call: see cors.h; empty: none
 };
 
 // Listens, and serves each connection on its own strand. I/O threads never tokenise, wait or sleep.
@@ -33,6 +35,10 @@ class HttpServer {
 
   uint16_t port() const;
   int connections() const;
+
+  // Closes the port and the idle connections; the others end with the answers that are under way.
+  // Does not wait for them. Idempotent, not after Stop.
+  void StopAccepting();
 
   // Closes the port, lets the answers under way go out for at most `patience`, closes the
   // connections and ends the threads. Handlers aren't called any more after it. Idempotent.

@@ -18,6 +18,8 @@ std::string_view ReasonPhrase(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 400:
       return "Bad Request";
     case 404:
@@ -72,6 +74,7 @@ std::string PercentDecode(std::string_view text) {
 HttpResponse HttpError(int status, std::string_view message, std::string_view code) {
   HttpResponse response;
   response.status = status;
+  response.code = code;
   response.body = "{\"error\":{\"message\":";
   AppendJsonString(response.body, message);
   response.body += ",\"type\":";

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "server/http/byte_budget.h"
 
 namespace sluice::server {
 
@@ -14,6 +17,8 @@ struct HttpRequest {
   std::string query;  // without the '?'
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
+  std::shared_ptr<ByteHold> body_hold;  // the body's share of the budget for bodies; may be null
+  std::string answer_headers;           // lines that every answer to it carries
   bool http11 = true;
   bool keep_alive = true;
   std::string id;  // X-Request-Id: the client's when it is sound, else made here
@@ -28,11 +33,18 @@ struct HttpRequest {
   }
 };
 
+// A body and its share of the budget for bodies.
+struct HeldBody {
+  std::string text;
+  std::shared_ptr<ByteHold> hold;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;  // besides those that framing makes
+  std::string code;  // of an error, for the metrics: a word of ours such as "queue_full"
 };
 
 std::string_view ReasonPhrase(int status);

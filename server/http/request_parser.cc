@@ -18,6 +18,9 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
+// The shortest end of a chunked body.
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
 std::string_view View(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 // "http://host/path?x" (RFC 9112, 3.2.2) to "/path?x"; other forms stay as they are.
@@ -47,6 +50,8 @@ RequestParser::~RequestParser() = default;
 bool RequestParser::header_done() const { return head_taken_; }
 bool RequestParser::done() const { return !failed() && head_taken_ && impl_->parser.is_done(); }
 
+size_t RequestParser::body_bytes() const { return impl_->parser.get().body().size(); }
+
 void RequestParser::Fail(int status, std::string message) {
   error_status_ = status;
   error_message_ = std::move(message);
@@ -54,6 +59,8 @@ void RequestParser::Fail(int status, std::string message) {
 
 size_t RequestParser::Put(std::string_view bytes) {
   size_t used = 0;
+  // Beast, having seen the first three bytes of an only chunk, asserts that next it gets all five.
+  if (in_chunks_ && bytes.size() < kLastChunk.size()) return 0;
   // Beast takes the body only when asked to be eager; until the headers were seen it is not, so
   // that a refusal can come before the body does.
   while (!failed() && !impl_->parser.is_done() && used < bytes.size()) {
@@ -61,7 +68,11 @@ size_t RequestParser::Put(std::string_view bytes) {
     const size_t n = impl_->parser.put(
         boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
     used += n;
-    if (error == http::error::need_more) break;
+    if (!head_taken_) header_bytes_ += n;
+    if (error == http::error::need_more) {
+      in_chunks_ = head_taken_ && impl_->parser.chunked();
+      break;
+    }
     if (error == http::error::body_limit) {
       Fail(413,
            "the body is larger than the limit of " + std::to_string(limits_.body_bytes) + " bytes");
@@ -99,6 +110,15 @@ void RequestParser::OnHeader() {
     head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
     hosts += head_.headers.back().first == "host";
     lengths += head_.headers.back().first == "content-length";
+  }
+  // Beast's limit is a little wider when the request line comes before the rest.
+  if (header_bytes_ > limits_.header_bytes) {
+    return Fail(431, "the headers are larger than the limit of " +
+                         std::to_string(limits_.header_bytes) + " bytes");
+  }
+  if (head_.headers.size() > static_cast<size_t>(limits_.header_count)) {
+    return Fail(431, std::to_string(head_.headers.size()) + " headers, at most " +
+                         std::to_string(limits_.header_count));
   }
   const std::string coding = Lower(head_.Header("transfer-encoding"));
   if (!coding.empty() && (coding != "chunked" || !impl_->parser.chunked())) {

@@ -31,6 +31,9 @@ class RequestParser {
   int error_status() const { return error_status_; }
   const std::string& error_message() const { return error_message_; }
 
+  // Of the body, so far.
+  size_t body_bytes() const;
+
   // The request without its body, once header_done().
   const HttpRequest& head() const { return head_; }
   bool expects_continue() const;
@@ -46,6 +49,8 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
   HttpRequest head_;
   bool head_taken_ = false;
+  size_t header_bytes_ = 0;  // taken so far of request line and headers
+  bool in_chunks_ = false;   // more of a chunked body is awaited
   int error_status_ = 0;
   std::string error_message_;
 };

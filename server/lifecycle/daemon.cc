@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -21,11 +22,12 @@ namespace {
 // For answers that are complete to reach their clients, once nothing runs any more.
 constexpr std::chrono::milliseconds kFlushTime{2'000};
 
-sigset_t EndSignals() {
+sigset_t WatchedSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -34,6 +36,8 @@ std::string Mebibytes(int64_t bytes) {
   std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
   return text;
 }
+
+double Seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
 
 // The whole life of one daemon, on the main thread but for loading and signals.
 class Daemon {
@@ -47,6 +51,8 @@ class Daemon {
   void Load();
   void OnLoaded();
   int End(const LifeEvent& cause);
+  // From a signal to the last answer. What it returns is a failure that came in between.
+  std::optional<LifeEvent> Leave(int signal);
   // The process ends here and now: loading can't be interrupted.
   [[noreturn]] void LeaveWhileLoading(int code);
 
@@ -81,6 +87,7 @@ absl::Status Daemon::Open() {
   facts.chat_template = model_->chat_template();
   facts.bos_token = model_->bos_token();
   facts.eos_token = model_->eos_token();
+  facts.cache_dtype = options_.model.kv_dtype == engine::KvDType::kF16 ? "f16" : "f32";
   served_ = std::make_shared<ServedModel>(std::move(facts));
   registry_.Add(served_);
   readiness_.Progress("weights", 0);
@@ -90,13 +97,20 @@ absl::Status Daemon::Open() {
 
 void Daemon::WatchSignals() {
   std::thread([this] {
-    const sigset_t set = EndSignals();
-    int signal = 0;
-    sigwait(&set, &signal);
-    events_.Post({LifeEvent::Kind::kSignal, "", signal});
-    sigwait(&set, &signal);
-    // Asked twice: the destructors' order does not matter any more.
-    _exit(128 + signal);
+    const bool at_terminal = isatty(STDIN_FILENO) == 1 || isatty(STDERR_FILENO) == 1;
+    const sigset_t set = WatchedSignals();
+    for (bool ending = false;;) {
+      int signal = 0;
+      if (sigwait(&set, &signal) != 0) continue;
+      if (signal == SIGHUP && !at_terminal) {
+        SLUICE_LOG(kInfo) << "SIGHUP: there is nothing to reload, going on";
+        continue;
+      }
+      // Asked twice: the destructors' order does not matter any more.
+      if (ending) _exit(128 + signal);
+      ending = true;
+      events_.Post({LifeEvent::Kind::kSignal, "", signal});
+    }
   }).detach();
 }
 
@@ -132,6 +146,7 @@ void Daemon::OnLoaded() {
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   const std::string url = "http://" + host + ":" + std::to_string(front_->port());
   SLUICE_LOG(kInfo) << "ready: " << url;
+  if (engine::CurrentLogFormat() == engine::LogFormat::kJson) return;
   std::fprintf(stderr,
                "\nTry it:\n  curl %s/v1/chat/completions -H 'Content-Type: application/json' \\\n"
                "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is the capital of "
@@ -141,27 +156,42 @@ void Daemon::OnLoaded() {
 
 void Daemon::LeaveWhileLoading(int code) {
   SLUICE_LOG(kInfo) << "ended while loading";
+  engine::FlushLog();
   std::fflush(nullptr);
   _exit(code);
 }
 
 int Daemon::End(const LifeEvent& cause) {
-  int code = 0;
+  std::optional<LifeEvent> failure;
   if (cause.kind == LifeEvent::Kind::kSignal) {
-    readiness_.Set(Readiness::State::kDraining);
-    SLUICE_LOG(kInfo) << "signal " << cause.signal << ": finishing what runs, at most "
-                      << options_.grace.count() / 1000.0 << " s";
-    const bool all = engine_->Drain(options_.grace);
-    SLUICE_LOG(kInfo) << (all ? "all answers finished" : "time is over: answers were cut off");
+    failure = Leave(cause.signal);
   } else {
-    code = 1;
-    SLUICE_LOG(kError) << "the engine failed: " << cause.message;
+    failure = cause;
   }
+  if (failure) SLUICE_LOG(kError) << "the engine failed: " << failure->message;
   front_->Stop(kFlushTime);
   served_->engine.store(nullptr);
   engine_.reset();
   SLUICE_LOG(kInfo) << "ended";
-  return code;
+  return failure ? 1 : 0;
+}
+
+std::optional<LifeEvent> Daemon::Leave(int signal) {
+  if (signal == SIGTERM && options_.lame_duck.count() > 0) {
+    readiness_.Set(Readiness::State::kLameDuck);
+    SLUICE_LOG(kInfo) << "signal " << signal << ": not ready; requests are still taken for "
+                      << Seconds(options_.lame_duck) << " s";
+    // Only a failure can come: the second signal ends the process by itself.
+    if (auto failure = events_.NextWithin(options_.lame_duck)) return failure;
+  }
+  readiness_.Set(Readiness::State::kDraining);
+  SLUICE_LOG(kInfo) << "signal " << signal << ": finishing what runs, at most "
+                    << Seconds(options_.grace) << " s";
+  // The ports close now; connections last as long as their answers.
+  front_->StartClosing(options_.grace + kFlushTime);
+  const bool all = engine_->Drain(options_.grace);
+  SLUICE_LOG(kInfo) << (all ? "all answers finished" : "time is over: answers were cut off");
+  return events_.NextWithin(std::chrono::milliseconds(0));
 }
 
 int Daemon::Run() {
@@ -198,7 +228,7 @@ int Daemon::Run() {
 
 void PrepareProcess() {
   signal(SIGPIPE, SIG_IGN);
-  const sigset_t set = EndSignals();
+  const sigset_t set = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -208,10 +238,17 @@ void PrepareProcess() {
 }
 
 int RunDaemon(ServeOptions options) {
-  engine::SetLogLevel(options.log_level);
+  engine::LogOptions log;
+  log.level = options.log_level;
+  log.format = options.log_format;
+  log.repeats_max = options.log_repeats;
+  log.prompts = options.log_prompts;
+  engine::SetLogOptions(log);
   // Never destroyed: the thread that waits for a second signal may still hold on to it.
   static Daemon* const daemon = new Daemon(std::move(options));
-  return daemon->Run();
+  const int code = daemon->Run();
+  engine::FlushLog();
+  return code;
 }
 
 }  // namespace sluice::server

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,12 +31,22 @@ class LifeEvents {
   LifeEvent Next() {
     std::unique_lock lock(mutex_);
     posted_.wait(lock, [this] { return !events_.empty(); });
+    return Take();
+  }
+  // Nothing when `time` is over first.
+  std::optional<LifeEvent> NextWithin(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    if (!posted_.wait_for(lock, time, [this] { return !events_.empty(); })) return std::nullopt;
+    return Take();
+  }
+
+ private:
+  LifeEvent Take() {  // under the mutex; there is one
     LifeEvent event = std::move(events_.front());
     events_.pop_front();
     return event;
   }
 
- private:
   std::mutex mutex_;
   std::condition_variable posted_;
   std::deque<LifeEvent> events_;

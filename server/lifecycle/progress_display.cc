@@ -9,7 +9,9 @@
 
 namespace sluice::server {
 
-ProgressDisplay::ProgressDisplay() : terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressDisplay::ProgressDisplay()
+    : terminal_(isatty(STDERR_FILENO) == 1 &&
+                engine::CurrentLogFormat() == engine::LogFormat::kText) {}
 
 void ProgressDisplay::Show(const engine::LoadProgress& progress) {
   const int percent = static_cast<int>(std::clamp(progress.fraction, 0.0, 1.0) * 100);

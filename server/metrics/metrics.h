@@ -5,17 +5,25 @@
 #include <string_view>
 
 #include "engine/stats.h"
+#include "server/metrics/request_counts.h"
 #include "server/models/model_registry.h"
 
 namespace sluice::server {
 
-// Everything at /metrics, in Prometheus' text format. Names follow vLLM's with the prefix sluice_.
-// Gauges and token counters are read from the engines' published snapshots when scraped;
-// latency histograms are fed by the engine's output thread. No engine lock is taken.
+// Everything at /metrics, in Prometheus' text format. Each figure has the name sluice_NAME; what
+// vLLM has, too, goes out a second time as vllm:NAME with its labels (model_name and engine="0"),
+// so that dashboards, autoscalers and endpoint pickers made for vLLM work as they are.
+// Gauges are read from the engines' published snapshots when scraped, histograms are atomics:
+// no engine lock is taken.
 class Metrics {
  public:
+  struct Options {
+    bool vllm_names = true;
+  };
   // `registry` outlives the metrics and is filled already.
-  Metrics(const ModelRegistry* registry, std::string_view version);
+  Metrics(const ModelRegistry* registry, std::string_view version, Options options);
+  Metrics(const ModelRegistry* registry, std::string_view version)
+      : Metrics(registry, version, Options()) {}
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -23,9 +31,8 @@ class Metrics {
   // To be given to that model's engine; lives as long as the metrics.
   engine::EngineObserver* ObserverOf(std::string_view model_name);
 
-  // `route` is a route's path or "other": never a client's text, or the series would grow without
-  // end. Any thread.
-  void CountRequest(std::string_view route, int status);
+  // Told of each call by the fronts, where they log it.
+  RequestCounts& requests();
 
   std::string Render() const;
 

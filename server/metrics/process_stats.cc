@@ -1,5 +1,6 @@
 #include "server/metrics/process_stats.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -46,6 +47,8 @@ ProcessStats ReadProcessStats() {
   stats.start_time_seconds = BootTime() + static_cast<double>(field(22)) / ticks;
   stats.virtual_bytes = field(23);
   stats.resident_bytes = field(24) * sysconf(_SC_PAGESIZE);
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) stats.max_fds = static_cast<int64_t>(files.rlim_cur);
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), done; !error && it != done;
        it.increment(error)) {

@@ -11,6 +11,7 @@ struct ProcessStats {
   double cpu_seconds = 0;
   double start_time_seconds = 0;  // Unix time
   int64_t open_fds = 0;
+  int64_t max_fds = 0;  // that this process may open
   int64_t threads = 0;
 };
 

@@ -24,6 +24,7 @@ struct ServedModel {
     std::shared_ptr<const engine::ChatTemplate> chat_template;  // may be null
     std::string bos_token;
     std::string eos_token;
+    std::string cache_dtype;  // how keys and values are kept, as "f16"; for the metrics
   };
   explicit ServedModel(Facts f) : facts(std::move(f)), control(*facts.tokenizer) {}
 

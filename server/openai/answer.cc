@@ -46,6 +46,17 @@ std::shared_ptr<engine::OutputSink> Answer::Sink(int32_t prompt) {
       });
 }
 
+void Answer::EndWithoutTokens() {
+  for (size_t prompt = 0; prompt < setup_.prompts.size(); ++prompt) {
+    for (int32_t choice = 0; choice < setup_.n; ++choice) {
+      engine::OutputChunk chunk;
+      chunk.choice = choice;
+      chunk.finish = FinishReason::kLength;
+      OnChunk(static_cast<int32_t>(prompt), std::move(chunk));
+    }
+  }
+}
+
 void Answer::Open() {
   {
     std::lock_guard lock(mutex_);
@@ -206,14 +217,20 @@ void Answer::LogLine(int status) const {
       reasons += name;
     }
   }
-  char times[96];
-  std::snprintf(times, sizeof times, "queue_ms=%.1f ttft_ms=%.1f total_ms=%.1f", queued, first,
-                Milliseconds(now - setup_.arrival));
-  SLUICE_LOG(kInfo) << "request id=" << id() << " http_id=" << exchange_->request().id
-                    << " model=\"" << setup_.facts.model << "\" stream=" << (setup_.stream ? 1 : 0)
-                    << " prompts=" << setup_.prompts.size() << " n=" << setup_.n
-                    << " prompt_tokens=" << prompt_tokens_ << " generated=" << generated_ << " "
-                    << times << " finish=" << reasons << " status=" << status;
+  SLUICE_LOG_EVENT(kInfo, "request")
+      .Word("id", id())
+      .Word("http_id", exchange_->request().id)
+      .Text("model", setup_.facts.model)
+      .Number("stream", setup_.stream ? 1 : 0)
+      .Number("prompts", setup_.prompts.size())
+      .Number("n", setup_.n)
+      .Number("prompt_tokens", prompt_tokens_)
+      .Number("generated", generated_)
+      .Number("queue_ms", queued, 1)
+      .Number("ttft_ms", first, 1)
+      .Number("total_ms", Milliseconds(now - setup_.arrival), 1)
+      .Word("finish", reasons)
+      .Number("status", status);
 }
 
 }  // namespace sluice::server::openai

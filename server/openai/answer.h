@@ -9,8 +9,9 @@
 
 #include "engine/engine.h"
 #include "engine/request.h"
-#include "server/http/exchange.h"
+#include "server/admission/in_flight.h"
 #include "server/base/frontend_pool.h"
+#include "server/http/exchange.h"
 #include "server/openai/answer_writer.h"
 #include "server/openai/api_error.h"
 
@@ -31,6 +32,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<std::vector<int32_t>> prompts;  // ids
     std::vector<std::string> echoes;            // text before each prompt's answers; empty: none
     std::chrono::steady_clock::time_point arrival;
+    std::shared_ptr<InFlight::Ticket> ticket;  // kept until the answer is made
   };
   // `engine` and `pool` outlive the answer's use of them (the daemon ends the front first).
   Answer(Setup setup, std::shared_ptr<Exchange> exchange, engine::Engine* engine,
@@ -41,6 +43,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // The engine's id of all prompts of this request: one Cancel ends them all.
   const std::string& id() const { return setup_.facts.id; }
 
+  // Each answer ends at once at its length of 0 tokens: instead of submitting.
+  void EndWithoutTokens();
   // All prompts are submitted.
   void Open();
   // Not all could be: the caller answers with an error, whatever still comes is dropped.

@@ -1,24 +1,9 @@
 #include "server/openai/api_error.h"
 
+#include "server/base/leading_field.h"
 #include "server/http/json_text.h"
 
 namespace sluice::server::openai {
-namespace {
-
-// "stop[2]" of "stop[2]: must not be empty".
-std::string LeadingField(std::string_view message) {
-  const size_t colon = message.find(": ");
-  if (colon == std::string_view::npos || colon == 0) return {};
-  const std::string_view field = message.substr(0, colon);
-  for (const char c : field) {
-    const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-                      c == '[' || c == ']';
-    if (!word) return {};
-  }
-  return std::string(field);
-}
-
-}  // namespace
 
 std::string_view ApiError::type() const {
   if (status == 429) return "rate_limit_error";
@@ -51,6 +36,7 @@ std::string ErrorJson(const ApiError& error) {
 HttpResponse ErrorResponse(const ApiError& error) {
   HttpResponse response;
   response.status = error.status;
+  response.code = error.code;
   response.body = ErrorJson(error);
   if (error.retry_after_seconds > 0) {
     response.headers.emplace_back("Retry-After", std::to_string(error.retry_after_seconds));
@@ -63,13 +49,19 @@ ApiError FromStatus(const absl::Status& status, int retry_after_seconds) {
   error.message = engine::Message(status);
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
       error.status = 400;
       error.param = LeadingField(error.message);
       error.code = "invalid_value";
       break;
-    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:  // a prompt that does not fit
+      error.status = 400;
+      error.param = LeadingField(error.message);
+      error.code = "context_length_exceeded";
+      break;
+    case absl::StatusCode::kNotFound:  // a model that is not there
       error.status = 404;
+      error.param = LeadingField(error.message);
+      error.code = "model_not_found";
       break;
     case absl::StatusCode::kResourceExhausted:
       error.status = 429;
@@ -89,12 +81,6 @@ ApiError FromStatus(const absl::Status& status, int retry_after_seconds) {
       error.code = "internal_error";
   }
   return error;
-}
-
-std::string Clip(std::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return std::string(text);
-  while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0) == 0x80) --bytes_max;
-  return std::string(text.substr(0, bytes_max)) + "...";
 }
 
 }  // namespace sluice::server::openai

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "server/base/clip.h"
 #include "server/http/message.h"
 
 namespace sluice::server::openai {
@@ -26,7 +27,6 @@ HttpResponse ErrorResponse(const ApiError& error);
 // The one place where statuses become HTTP. A message "field: ..." gives the param.
 ApiError FromStatus(const absl::Status& status, int retry_after_seconds);
 
-// `text` cut to a length that fits a message, always valid UTF-8.
-std::string Clip(std::string_view text, size_t bytes_max = 64);
+using server::Clip;
 
 }  // namespace sluice::server::openai

@@ -235,7 +235,8 @@ void ReadTokenIds(const FieldReader& fields, std::string_view name, const json::
   }
 }
 
-void ReadCommon(const FieldReader& fields, const RequestCaps& caps, CommonFields* out) {
+void ReadCommon(const FieldReader& fields, const RequestCaps& caps, int64_t max_tokens_low,
+                CommonFields* out) {
   fields.String("model", &out->model);
   engine::SamplingParams& sampling = out->sampling;
   fields.Float("temperature", &sampling.temperature);
@@ -255,8 +256,8 @@ void ReadCommon(const FieldReader& fields, const RequestCaps& caps, CommonFields
   fields.Bool("ignore_eos", &out->stop.ignore_eos);
   fields.Int("min_tokens", 0, kInt32Max, &out->stop.min_tokens);
   int32_t max_tokens = -1;
-  fields.Int("max_tokens", 1, kInt32Max, &max_tokens);
-  fields.Int("max_completion_tokens", 1, kInt32Max, &max_tokens);
+  fields.Int("max_tokens", max_tokens_low, kInt32Max, &max_tokens);
+  fields.Int("max_completion_tokens", max_tokens_low, kInt32Max, &max_tokens);
   if (max_tokens >= 0) out->max_tokens = max_tokens;
   fields.Int("n", 1, caps.answers_max, &out->n);
   CheckBestOf(fields, out->n);

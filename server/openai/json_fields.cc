@@ -1,10 +1,13 @@
 #include "server/openai/json_fields.h"
 
+#include <boost/json/memory_resource.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/storage_ptr.hpp>
 #include <boost/json/stream_parser.hpp>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <new>
 
 namespace sluice::server::openai {
 namespace {
@@ -18,16 +21,40 @@ ApiError BadJson(std::string message) {
   return error;
 }
 
-}  // namespace
+// Memory up to a limit, beyond which allocation fails as if there were no more.
+class LimitedMemory final : public json::memory_resource {
+ public:
+  explicit LimitedMemory(size_t bytes_max) : left_(bytes_max) {}
 
-std::variant<json::object, ApiError> ParseBody(std::string_view body) {
+ private:
+  // Never aligned to more than what operator new gives.
+  void* do_allocate(size_t bytes, size_t) override {
+    if (bytes > left_) throw std::bad_alloc();
+    void* const memory = ::operator new(bytes);
+    left_ -= bytes;
+    return memory;
+  }
+  void do_deallocate(void* memory, size_t bytes, size_t) override {
+    left_ += bytes;
+    ::operator delete(memory);
+  }
+  bool do_is_equal(const json::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  size_t left_;
+};
+
+std::variant<json::object, ApiError> Parse(std::string_view body, const JsonLimits& limits) {
   json::parse_options options;
-  options.max_depth = kJsonDepthMax;
-  json::stream_parser parser(json::storage_ptr(), options);
+  options.max_depth = limits.depth;
+  const json::storage_ptr memory = json::make_shared_resource<LimitedMemory>(limits.memory);
+  json::stream_parser parser(memory, options);
+  parser.reset(memory);
   boost::system::error_code error;
   const size_t used = parser.write_some(body.data(), body.size(), error);
   if (error == json::error::too_deep) {
-    return BadJson("the body's JSON is nested deeper than " + std::to_string(kJsonDepthMax) +
+    return BadJson("the body's JSON is nested deeper than " + std::to_string(limits.depth) +
                    " levels");
   }
   if (error) {
@@ -46,6 +73,20 @@ std::variant<json::object, ApiError> ParseBody(std::string_view body) {
   json::value value = parser.release();
   if (!value.is_object()) return BadJson("the body must be a JSON object, not " + Show(value));
   return std::move(value.get_object());
+}
+
+}  // namespace
+
+std::variant<json::object, ApiError> ParseBody(std::string_view body, const JsonLimits& limits) {
+  try {
+    return Parse(body, limits);
+  } catch (const std::bad_alloc&) {
+    return ApiError{413,
+                    "the body's JSON of " + std::to_string(body.size()) +
+                        " bytes takes more than " + std::to_string(limits.memory) +
+                        " bytes of memory when read",
+                    "", "json_too_large"};
+  }
 }
 
 std::string Show(const json::value& value) {

@@ -14,11 +14,18 @@
 
 namespace sluice::server::openai {
 
-inline constexpr size_t kJsonDepthMax = 64;
+// What one body may ask of the parser.
+struct JsonLimits {
+  size_t depth = 64;  // levels; more: 400
+  size_t memory =
+      64 << 20;  // bytes of the values it becomes, many times those of the text; more: 413
+};
 
-// A request body as a JSON object, strict by RFC 8259 (no comments, NaN or trailing text; UTF-8
-// checked; of members with the same name the last counts). Errors say at which byte.
-std::variant<boost::json::object, ApiError> ParseBody(std::string_view body);
+// A request body as a JSON object, strict by RFC 8259 (no comments, NaN, byte order mark or
+// trailing text; UTF-8 and surrogates checked; of members with the same name the last counts).
+// Errors say at which byte.
+std::variant<boost::json::object, ApiError> ParseBody(std::string_view body,
+                                                      const JsonLimits& limits = {});
 
 // A value in an error message: "abc" as "\"abc\"", cut where it is long.
 std::string Show(const boost::json::value& value);

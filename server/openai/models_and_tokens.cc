@@ -52,8 +52,8 @@ void Service::GetModel(const ExchangePtr& exchange) const {
   exchange->Reply(JsonResponse(std::move(body)));
 }
 
-void Service::Tokenize(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->TakeBody());
+void Service::Tokenize(const ExchangePtr& exchange, const TicketPtr&) {
+  auto body = ParseBody(exchange->TakeBody().text, parts_.caps.json);
   if (const auto* failed = std::get_if<ApiError>(&body)) return Refuse(exchange, *failed);
   const json::object& object = std::get<0>(body);
   std::optional<ApiError> error;
@@ -104,8 +104,8 @@ void Service::Tokenize(const ExchangePtr& exchange) {
   exchange->Reply(JsonResponse(std::move(out)));
 }
 
-void Service::Detokenize(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->TakeBody());
+void Service::Detokenize(const ExchangePtr& exchange, const TicketPtr&) {
+  auto body = ParseBody(exchange->TakeBody().text, parts_.caps.json);
   if (const auto* failed = std::get_if<ApiError>(&body)) return Refuse(exchange, *failed);
   const json::object& object = std::get<0>(body);
   std::optional<ApiError> error;

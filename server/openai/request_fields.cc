@@ -63,7 +63,7 @@ json::value ParseArguments(json::value call) {
   auto* arguments = function->get_object().if_contains("arguments");
   if (arguments == nullptr || !arguments->is_string()) return call;
   json::parse_options options;
-  options.max_depth = kJsonDepthMax;
+  options.max_depth = JsonLimits().depth;
   boost::system::error_code error;
   json::value parsed = json::parse(arguments->get_string(), error, {}, options);
   if (!error && parsed.is_object()) *arguments = std::move(parsed);
@@ -216,7 +216,7 @@ std::variant<ChatFields, ApiError> ReadChat(const json::object& body, const Requ
   const FieldReader fields(body, "", &error);
   ChatFields out;
   RefuseMissingFeatures(fields, true);
-  ReadCommon(fields, caps, &out.common);
+  ReadCommon(fields, caps, 1, &out.common);
   ReadMessages(fields, caps, &out.prompt);
   if (error) return std::move(*error);
   out.prompt.add_special_tokens = out.common.add_special_tokens;
@@ -229,8 +229,9 @@ std::variant<CompletionFields, ApiError> ReadCompletion(const json::object& body
   const FieldReader fields(body, "", &error);
   CompletionFields out;
   RefuseMissingFeatures(fields, false);
-  ReadCommon(fields, caps, &out.common);
   fields.Bool("echo", &out.echo);
+  // Nothing new: the prompt alone comes back.
+  ReadCommon(fields, caps, out.echo ? 0 : 1, &out.common);
   ReadPrompts(fields, caps, &out.prompts);
   const int64_t answers = static_cast<int64_t>(out.prompts.size()) * out.common.n;
   if (!error && answers > caps.request_answers_max) {

@@ -9,20 +9,15 @@
 
 #include "engine/request.h"
 #include "server/models/prompt.h"
+#include "server/models/request_caps.h"
 #include "server/openai/api_error.h"
 #include "server/openai/json_fields.h"
 
 namespace sluice::server::openai {
 
 // Caps that are checked while reading, before any work is done.
-struct RequestCaps {
-  int32_t answers_max = 8;            // n
-  int32_t prompts_max = 128;          // prompts in one completion request
-  int32_t request_answers_max = 256;  // n times prompts
-  int32_t stop_max = 16;              // stop strings
-  int32_t stop_token_max = 256;
-  int32_t logit_bias_max = 1024;
-  int32_t messages_max = 4096;
+struct RequestCaps : server::RequestCaps {
+  JsonLimits json;
 };
 
 // What /v1/chat/completions and /v1/completions have in common.

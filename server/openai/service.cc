@@ -8,7 +8,11 @@
 #include <utility>
 
 #include "engine/base/log.h"
+#include "engine/request_validation.h"
 #include "server/base/request_id.h"
+#include "server/models/checks.h"
+#include "server/models/prompt_log.h"
+#include "server/openai/openapi.h"
 #include "server/openai/prompt_tokens.h"
 
 namespace sluice::server::openai {
@@ -38,6 +42,11 @@ void Service::AddRoutes(Router* router) {
   AddWork(router, "/v1/completions", &Service::Completions, true);
   AddWork(router, "/tokenize", &Service::Tokenize, false);
   AddWork(router, "/detokenize", &Service::Detokenize, false);
+  router->Add("GET", "/openapi.json", [](ExchangePtr exchange) {
+    HttpResponse response;
+    response.body = kOpenApi;
+    exchange->Reply(std::move(response));
+  });
   router->Add("GET", "/v1/models", [this](ExchangePtr exchange) { ListModels(exchange); });
   router->Add("GET", "/v1/models/*", [this](ExchangePtr exchange) { GetModel(exchange); });
 }
@@ -47,10 +56,16 @@ void Service::AddWork(Router* router, const char* path, Work work, bool needs_en
     if (needs_engine) {
       if (const auto error = NotReady()) return Refuse(exchange, *error);
     }
-    const bool accepted = parts_.pool->TryPost([this, work, exchange] {
+    auto ticket = parts_.in_flight->Enter();
+    if (!ticket.ok()) {
+      ApiError full = FromStatus(ticket.status(), 1);
+      full.code = "requests_full";
+      return Refuse(exchange, full);
+    }
+    const bool accepted = parts_.pool->TryPost([this, work, exchange, ticket = *ticket] {
       if (exchange->gone()) return;
       try {
-        (this->*work)(exchange);
+        (this->*work)(exchange, ticket);
       } catch (const std::exception& error) {
         Refuse(exchange,
                {500, std::string("internal error: ") + error.what(), "", "internal_error"});
@@ -79,51 +94,38 @@ void Service::Refuse(const ExchangePtr& exchange, const ApiError& error) const {
           .count();
   exchange->Reply(ErrorResponse(error));
   // Only the field's name: messages may quote the caller's text, which does not belong in a log.
-  SLUICE_LOG(kInfo) << "refused path=" << request.path << " http_id=" << request.id
-                    << " status=" << error.status << " code=" << error.code
-                    << " param=" << (error.param.empty() ? "-" : error.param) << " total_ms=" << ms;
+  SLUICE_LOG_EVENT(kInfo, "refused")
+      .Word("path", request.path)
+      .Word("http_id", request.id)
+      .Number("status", error.status)
+      .Word("code", error.code)
+      .Word("param", error.param)
+      .Number("total_ms", ms, 1);
 }
 
 std::optional<ApiError> Service::NotReady() const {
   const Readiness::Snapshot now = parts_.readiness->snapshot();
-  switch (now.state) {
-    case Readiness::State::kReady:
-      return std::nullopt;
-    case Readiness::State::kLoading:
-      return ApiError{503,
-                      "the model is still loading (" + now.stage + " " +
-                          std::to_string(static_cast<int>(now.fraction * 100)) + "%)",
-                      "", "loading", 1};
-    case Readiness::State::kDraining:
-      return ApiError{503, "the server is shutting down", "", "draining", 1};
-    case Readiness::State::kFailed:
-      break;
-  }
-  return ApiError{503, "the engine has failed; the server is about to end", "", "failed", 1};
+  const absl::Status status = CheckReady(now);
+  if (status.ok()) return std::nullopt;
+  ApiError error = FromStatus(status, RetryAfterSeconds(status, nullptr));
+  error.code = StateName(now.state);
+  return error;
 }
 
 std::variant<Service::ModelPtr, ApiError> Service::FindModel(const std::string& name) const {
-  if (ModelPtr model = parts_.registry->Find(name)) return model;
-  return ApiError{
-      404,
-      "model: there is no \"" + Clip(name, 128) + "\" here; served: " + parts_.registry->Names(),
-      "model", "model_not_found"};
+  auto model = server::FindModel(*parts_.registry, name);
+  if (model.ok()) return std::move(*model);
+  return FromStatus(model.status(), 0);
 }
 
 std::optional<ApiError> Service::Overloaded(const ServedModel& model, int64_t answers) const {
-  const engine::Engine* engine = model.engine.load();
-  const engine::EngineStats stats = engine->stats();
-  if (stats.requests_waiting == 0 || stats.requests_waiting + answers <= model.facts.waiting_max) {
-    return std::nullopt;
-  }
-  return ApiError{429,
-                  "too many requests: " + std::to_string(stats.requests_waiting) +
-                      " answers wait, at most " + std::to_string(model.facts.waiting_max) + " may",
-                  "", "queue_full", engine->RetryAfterSeconds()};
+  const absl::Status status = CheckRoom(model, answers);
+  if (status.ok()) return std::nullopt;
+  return FromStatus(status, RetryAfterSeconds(status, &model));
 }
 
-void Service::Chat(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->TakeBody());
+void Service::Chat(const ExchangePtr& exchange, const TicketPtr& ticket) {
+  auto body = ParseBody(exchange->TakeBody().text, parts_.caps.json);
   if (const auto* error = std::get_if<ApiError>(&body)) return Refuse(exchange, *error);
   auto read = ReadChat(std::get<0>(body), parts_.caps);
   if (const auto* error = std::get_if<ApiError>(&read)) return Refuse(exchange, *error);
@@ -142,11 +144,11 @@ void Service::Chat(const ExchangePtr& exchange) {
     fields.common.max_tokens =
         model->facts.context_tokens - static_cast<int32_t>(setup.prompts.front().size());
   }
-  Generate(exchange, model, std::move(fields.common), std::move(setup));
+  Generate(exchange, model, std::move(fields.common), std::move(setup), ticket);
 }
 
-void Service::Completions(const ExchangePtr& exchange) {
-  auto body = ParseBody(exchange->TakeBody());
+void Service::Completions(const ExchangePtr& exchange, const TicketPtr& ticket) {
+  auto body = ParseBody(exchange->TakeBody().text, parts_.caps.json);
   if (const auto* error = std::get_if<ApiError>(&body)) return Refuse(exchange, *error);
   auto read = ReadCompletion(std::get<0>(body), parts_.caps);
   if (const auto* error = std::get_if<ApiError>(&read)) return Refuse(exchange, *error);
@@ -171,12 +173,20 @@ void Service::Completions(const ExchangePtr& exchange) {
         text != nullptr ? *text : model->facts.tokenizer->Decode(setup.prompts.back(), false));
   }
   if (!fields.common.max_tokens) fields.common.max_tokens = 16;  // OpenAI's default
-  Generate(exchange, model, std::move(fields.common), std::move(setup));
+  Generate(exchange, model, std::move(fields.common), std::move(setup), ticket);
 }
 
 void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, CommonFields fields,
-                       Answer::Setup setup) const {
+                       Answer::Setup setup, const TicketPtr& ticket) const {
   engine::Engine* const engine = model->engine.load();
+  int64_t tokens = 0;
+  for (const auto& prompt : setup.prompts) tokens += static_cast<int64_t>(prompt.size());
+  if (const absl::Status full = ticket->AddPromptTokens(tokens * fields.n); !full.ok()) {
+    ApiError error = FromStatus(full, engine->RetryAfterSeconds());
+    if (error.status == 429) error.code = "prompt_tokens_full";
+    return Refuse(exchange, error);
+  }
+  setup.ticket = ticket;
   auto base = std::make_shared<engine::GenerateRequest>();
   base->id = setup.facts.id;
   base->sampling = std::move(fields.sampling);
@@ -185,7 +195,9 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   base->n = fields.n;
   base->arrival = setup.arrival;
   const std::vector<std::vector<int32_t>> prompts = setup.prompts;
+  for (const auto& prompt : prompts) LogPrompt(*model, base->id, exchange->request().id, prompt);
   const auto answer = std::make_shared<Answer>(std::move(setup), exchange, engine, parts_.pool);
+  if (base->stop.max_tokens == 0) return EchoOnly(exchange, *model, *base, prompts, answer);
   for (size_t i = 0; i < prompts.size(); ++i) {
     auto request = std::make_shared<engine::GenerateRequest>(*base);
     request->prompt = prompts[i];
@@ -197,6 +209,24 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
       return Refuse(exchange, FromStatus(status, engine->RetryAfterSeconds()));
     }
   }
+  answer->Open();
+}
+
+// The engine has nothing to make, but what it would refuse is refused.
+void Service::EchoOnly(const ExchangePtr& exchange, const ServedModel& model,
+                       engine::GenerateRequest request,
+                       const std::vector<std::vector<int32_t>>& prompts,
+                       const std::shared_ptr<Answer>& answer) const {
+  const engine::ValidationLimits limits{.vocabulary = model.facts.tokenizer->vocab_size(),
+                                        .context_tokens = model.facts.context_tokens};
+  request.stop.max_tokens = 1;
+  for (const auto& prompt : prompts) {
+    request.prompt = prompt;
+    if (const absl::Status status = engine::ValidateRequest(request, limits); !status.ok()) {
+      return Refuse(exchange, FromStatus(status, 0));
+    }
+  }
+  answer->EndWithoutTokens();
   answer->Open();
 }
 

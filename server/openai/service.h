@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "server/http/exchange.h"
+#include "server/admission/in_flight.h"
 #include "server/base/frontend_pool.h"
+#include "server/http/exchange.h"
 #include "server/http/router.h"
 #include "server/models/model_registry.h"
 #include "server/models/readiness.h"
@@ -23,6 +24,7 @@ class Service {
     const ModelRegistry* registry = nullptr;
     const Readiness* readiness = nullptr;
     FrontendPool* pool = nullptr;
+    std::shared_ptr<InFlight> in_flight;
     RequestCaps caps;
     std::string version;
   };
@@ -34,17 +36,18 @@ class Service {
  private:
   using ExchangePtr = std::shared_ptr<Exchange>;
   using ModelPtr = std::shared_ptr<ServedModel>;
-  using Work = void (Service::*)(const ExchangePtr&);
+  using TicketPtr = std::shared_ptr<InFlight::Ticket>;
+  using Work = void (Service::*)(const ExchangePtr&, const TicketPtr&);
 
   void AddWork(Router* router, const char* path, Work work, bool needs_engine);
   // Answers with an error and writes the request's log line.
   void Refuse(const ExchangePtr& exchange, const ApiError& error) const;
   std::optional<ApiError> NotReady() const;
 
-  void Chat(const ExchangePtr& exchange);
-  void Completions(const ExchangePtr& exchange);
-  void Tokenize(const ExchangePtr& exchange);
-  void Detokenize(const ExchangePtr& exchange);
+  void Chat(const ExchangePtr& exchange, const TicketPtr& ticket);
+  void Completions(const ExchangePtr& exchange, const TicketPtr& ticket);
+  void Tokenize(const ExchangePtr& exchange, const TicketPtr&);
+  void Detokenize(const ExchangePtr& exchange, const TicketPtr&);
   void ListModels(const ExchangePtr& exchange) const;
   void GetModel(const ExchangePtr& exchange) const;
 
@@ -52,7 +55,11 @@ class Service {
   // 429 while the engine's queue is full: known before any text is tokenised.
   std::optional<ApiError> Overloaded(const ServedModel& model, int64_t answers) const;
   void Generate(const ExchangePtr& exchange, const ModelPtr& model, CommonFields fields,
-                Answer::Setup setup) const;
+                Answer::Setup setup, const TicketPtr& ticket) const;
+  // Answers with the prompts alone: echo with max_tokens 0.
+  void EchoOnly(const ExchangePtr& exchange, const ServedModel& model,
+                engine::GenerateRequest request, const std::vector<std::vector<int32_t>>& prompts,
+                const std::shared_ptr<Answer>& answer) const;
 
   const Parts parts_;
 };

@@ -164,19 +164,27 @@ struct CountingObserver : engine::EngineObserver {
     ++next;
     ordered = ordered && seconds_since_last >= 0;
   }
-  void OnFinished(FinishReason reason, const engine::SequenceTimes&, int32_t prompt_tokens,
-                  int32_t generated_tokens) override {
-    ++finished[reason];
-    prompt += prompt_tokens;
-    generated += generated_tokens;
+  void OnFinished(const engine::FinishedAnswer& answer) override {
+    ++finished[answer.reason];
+    prompt += static_cast<int>(answer.request->prompt.size());
+    generated += answer.generated_tokens;
   }
-  int first = 0, next = 0, prompt = 0, generated = 0;
+  void OnDiscardedToken() override { ++discarded; }
+  void OnStep(const engine::StepFacts& step) override {  // on the engine thread
+    ++steps;
+    step_tokens += step.tokens;
+    ordered_steps = ordered_steps && step.sequences == 1 && step.seconds >= 0;
+  }
+  int first = 0, next = 0, prompt = 0, generated = 0, discarded = 0;
+  int steps = 0, step_tokens = 0;
+  bool ordered_steps = true;
   std::map<FinishReason, int> finished;
   bool ordered = true;
 };
 
 TEST(EngineTest, TheObserverIsToldOfEveryTokenOnce) {
   CountingObserver observer;
+  engine::EngineStats stats;
   {
     SimulatedEngine simulated(Scripted({{'q', "abcdefghij"}}), {}, &observer);
     RunOne(simulated, MakeRequest("a", Bytes("qx"), 10));
@@ -184,6 +192,7 @@ TEST(EngineTest, TheObserverIsToldOfEveryTokenOnce) {
     stopped->stop.strings = {"cd"};
     RunOne(simulated, stopped);
     EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
+    stats = simulated.engine->stats();
   }
   EXPECT_EQ(observer.first, 2);
   EXPECT_EQ(observer.next, 9 + 3);
@@ -192,6 +201,13 @@ TEST(EngineTest, TheObserverIsToldOfEveryTokenOnce) {
   EXPECT_EQ(observer.prompt, 4);
   EXPECT_EQ(observer.generated, 14);
   EXPECT_TRUE(observer.ordered);
+  // All that was computed is accounted for: the answers' tokens, and those behind the stop string.
+  EXPECT_EQ(stats.generation_tokens, 14 + observer.discarded);
+  EXPECT_EQ(observer.steps, stats.steps);
+  // A step a token, of which each first one has the prompt's two tokens in it.
+  EXPECT_EQ(observer.step_tokens,
+            14 + observer.discarded + static_cast<int>(stats.discarded_tokens) + 2);
+  EXPECT_TRUE(observer.ordered_steps);
 }
 
 TEST(EngineTest, StatsCountTokensAndSteps) {

@@ -47,10 +47,11 @@ class HttpConnectionTest : public ::testing::Test {
     options.port = 0;
     options.io_threads = 2;
     options.limits = limits;
-    auto server = HttpServer::Listen(options, &router_, [this](std::string_view, int status) {
-      std::lock_guard lock(mutex_);
-      statuses_.push_back(status);
-    });
+    auto server = HttpServer::Listen(options, &router_,
+                                     [this](std::string_view, int status, std::string_view) {
+                                       std::lock_guard lock(mutex_);
+                                       statuses_.push_back(status);
+                                     });
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = std::move(*server);
   }

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <thread>
+
 #include "server/metrics/buckets.h"
 #include "server/metrics/process_stats.h"
 #include "tests/server/support/chat_model.h"
@@ -9,75 +15,326 @@
 namespace sluice::server {
 namespace {
 
-TEST(Buckets, EdgesAreAtMostOneAndAHalfApart) {
-  const std::vector<double> edges = LatencyBuckets(0.0005, 60);
-  EXPECT_DOUBLE_EQ(edges.front(), 0.0005);
-  EXPECT_GE(edges.back(), 60);
-  for (size_t i = 1; i < edges.size(); ++i) {
-    EXPECT_GT(edges[i], edges[i - 1]);
-    EXPECT_LE(edges[i] / edges[i - 1], 1.5 + 1e-9);
-  }
-  EXPECT_LT(edges[edges.size() - 2], 60);
+using engine::FinishReason;
+
+// One sample of a page; -1: there is none of that name and labels.
+double Sample(const std::string& page, const std::string& name) {
+  const size_t at = page.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::stod(page.substr(at + name.size() + 2));
 }
 
-TEST(Metrics, LongAnswersAreNotLumpedTogether) {
-  ModelRegistry registry;
-  registry.Add(testing::MakeChatModel());
-  Metrics metrics(&registry, "v");
-  engine::EngineObserver* observer = metrics.ObserverOf("test-model");
-  ASSERT_NE(observer, nullptr);
-  for (const double seconds : {0.5, 70.0, 400.0}) {
-    engine::SequenceTimes times;
-    times.arrival = engine::Clock::time_point(std::chrono::seconds(1000));
-    times.last_token = times.arrival + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
-    observer->OnFinished(engine::FinishReason::kStop, times, 3, 4);
+class MetricsTest : public ::testing::Test {
+ protected:
+  MetricsTest() {
+    registry_.Add(testing::MakeChatModel());
+    metrics_ = std::make_unique<Metrics>(&registry_, "1.2.3");
   }
-  const std::string text = metrics.Render();
-  // The last finite edge holds all three.
-  const size_t inf = text.find(
-      "sluice_e2e_request_latency_seconds_bucket{model_name=\"test-model\",le=\"+Inf\"} 3");
-  EXPECT_NE(inf, std::string::npos) << text;
-  const size_t line = text.rfind("\n", inf - 2);
-  EXPECT_EQ(text.substr(line + 1, inf - line - 2)
-                .substr(text.substr(line + 1, inf - line - 2).rfind(' ')),
-            " 3");
-  EXPECT_NE(
-      text.find(
-          "sluice_request_success_total{finished_reason=\"stop\",model_name=\"test-model\"} 3"),
-      std::string::npos);
+  engine::EngineObserver& observer() { return *metrics_->ObserverOf("test-model"); }
+  double Value(const std::string& name) const { return Sample(metrics_->Render(), name); }
+  // Of a family that has no label but the model's, under our name and vLLM's alike.
+  double Both(const std::string& name) const {
+    const std::string page = metrics_->Render();
+    const double ours = Sample(page, "sluice_" + name + "{model_name=\"test-model\"}");
+    EXPECT_EQ(Sample(page, "vllm:" + name + "{model_name=\"test-model\",engine=\"0\"}"), ours)
+        << name;
+    return ours;
+  }
+
+  ModelRegistry registry_;
+  std::unique_ptr<Metrics> metrics_;
+};
+
+// Times of an answer, in milliseconds from its arrival; negative: never came so far.
+engine::SequenceTimes Times(int scheduled, int first, int last) {
+  engine::SequenceTimes times;
+  times.arrival = engine::Clock::time_point(std::chrono::seconds(1000));
+  const auto at = [&](int ms) {
+    return ms < 0 ? engine::Clock::time_point{} : times.arrival + std::chrono::milliseconds(ms);
+  };
+  times.scheduled = at(scheduled);
+  times.first_token = at(first);
+  times.last_token = at(last);
+  return times;
 }
 
-TEST(Metrics, HasTheNamesThatDashboardsKnow) {
-  ModelRegistry registry;
-  registry.Add(testing::MakeChatModel());
-  Metrics metrics(&registry, "1.2.3");
-  metrics.CountRequest("/v1/models", 200);
-  metrics.CountRequest("other", 404);
-  metrics.ObserverOf("test-model")->OnFirstToken(-1, 0.001);  // clocks may disagree: clamped
-  const std::string text = metrics.Render();
-  for (const char* name : {"sluice_num_requests_running{model_name=\"test-model\"} 0",
-                           "sluice_num_requests_waiting{model_name=\"test-model\"} 0",
-                           "sluice_kv_cache_usage_perc{model_name=\"test-model\"} 0",
-                           "sluice_prompt_tokens_total{model_name=\"test-model\"} 0",
-                           "sluice_generation_tokens_total{model_name=\"test-model\"} 0",
-                           "sluice_num_preemptions_total{model_name=\"test-model\"} 0",
-                           "# TYPE sluice_prompt_tokens_total counter",
-                           "# TYPE sluice_time_to_first_token_seconds histogram",
-                           "# TYPE sluice_inter_token_latency_seconds histogram",
-                           "# TYPE sluice_request_queue_time_seconds histogram",
-                           "sluice_http_requests_total{path=\"/v1/models\",status=\"200\"} 1",
-                           "sluice_http_requests_total{path=\"other\",status=\"404\"} 1",
-                           "sluice_build_info{version=\"1.2.3\"} 1",
-                           "process_resident_memory_bytes ", "process_start_time_seconds "}) {
-    EXPECT_NE(text.find(name), std::string::npos) << name;
+engine::GenerateRequest Request(int prompt, int n, int max_tokens) {
+  engine::GenerateRequest request;
+  request.prompt.assign(static_cast<size_t>(prompt), 7);
+  request.n = n;
+  request.stop.max_tokens = max_tokens;
+  return request;
+}
+
+TEST(Buckets, EdgesAreAtMostOneAndAHalfApartFromHalfAMillisecondToAMinute) {
+  for (const auto& edges : {FirstTokenEdges(), InterTokenEdges(), RequestEdges(), StepEdges()}) {
+    EXPECT_EQ(edges.front(), 0.0005);
+    EXPECT_GE(edges.back(), 60);
+    for (size_t i = 1; i < edges.size(); ++i) {
+      EXPECT_GT(edges[i], edges[i - 1]);
+      if (edges[i - 1] < 60) {
+        EXPECT_LE(edges[i] / edges[i - 1], 1.5 + 1e-9) << edges[i - 1];
+      }
+    }
   }
-  EXPECT_EQ(metrics.ObserverOf("another"), nullptr);
+}
+
+// Alerts and recording rules written for vLLM may name its edges.
+TEST(Buckets, IncludeThoseOfVllm) {
+  const auto includes = [](const std::vector<double>& edges, const std::vector<double>& wanted) {
+    for (const double edge : wanted) {
+      EXPECT_TRUE(std::binary_search(edges.begin(), edges.end(), edge)) << edge;
+    }
+  };
+  includes(FirstTokenEdges(), {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                               1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560});
+  includes(InterTokenEdges(),
+           {.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80});
+  includes(RequestEdges(), {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
+                            30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680});
+  EXPECT_EQ(TokenCountEdges(2048),
+            (std::vector<double>{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}));
+  EXPECT_EQ(TokenCountEdges(1), (std::vector<double>{1}));
+}
+
+TEST_F(MetricsTest, HasTheNamesThatDashboardsKnowFromTheFirstScrape) {
+  const std::string page = metrics_->Render();
+  for (const char* name :
+       {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc",
+        "prompt_tokens_total", "generation_tokens_total", "num_preemptions_total"}) {
+    EXPECT_EQ(Both(name), 0);
+  }
+  for (const char* name :
+       {"time_to_first_token_seconds", "inter_token_latency_seconds",
+        "request_time_per_output_token_seconds", "e2e_request_latency_seconds",
+        "request_queue_time_seconds", "request_prefill_time_seconds", "request_decode_time_seconds",
+        "request_inference_time_seconds", "request_prompt_tokens", "request_generation_tokens",
+        "request_max_num_generation_tokens", "request_params_max_tokens", "request_params_n"}) {
+    EXPECT_EQ(Both(std::string(name) + "_count"), 0);
+    EXPECT_EQ(Both(std::string(name) + "_sum"), 0);
+    EXPECT_NE(page.find(std::string("# TYPE vllm:") + name + " histogram"), std::string::npos);
+  }
+  for (const char* reason : {"stop", "length", "abort", "error"}) {
+    const std::string labels =
+        std::string("{finished_reason=\"") + reason + "\",model_name=\"test-model\"";
+    EXPECT_EQ(Sample(page, "sluice_request_success_total" + labels + "}"), 0);
+    EXPECT_EQ(Sample(page, "vllm:request_success_total" + labels + ",engine=\"0\"}"), 0);
+  }
+  EXPECT_EQ(
+      Sample(page, "vllm:iteration_tokens_total_count{model_name=\"test-model\",engine=\"0\"}"), 0);
+  for (const char* name : {"sluice_iteration_tokens_count{model_name=\"test-model\"}",
+                           "sluice_step_sequences_count{model_name=\"test-model\"}",
+                           "sluice_step_duration_seconds_count{model_name=\"test-model\"}",
+                           "sluice_discarded_tokens_total{model_name=\"test-model\"}",
+                           "sluice_recomputed_tokens_total{model_name=\"test-model\"}",
+                           "sluice_requests_rejected_total{reason=\"queue_full\"}",
+                           "sluice_requests_rejected_total{reason=\"loading\"}",
+                           "sluice_request_errors_total{kind=\"internal\"}"}) {
+    EXPECT_EQ(Sample(page, name), 0) << name;
+  }
+  EXPECT_EQ(Sample(page, "sluice_build_info{version=\"1.2.3\"}"), 1);
+  EXPECT_GT(Sample(page, "process_resident_memory_bytes"), 0);
+  EXPECT_GT(Sample(page, "process_max_fds"), 0);
+  EXPECT_EQ(metrics_->ObserverOf("another"), nullptr);
+}
+
+TEST_F(MetricsTest, VllmsNamesCanBeLeftOut) {
+  const Metrics plain(&registry_, "v", {.vllm_names = false});
+  EXPECT_EQ(plain.Render().find("vllm"), std::string::npos);
+}
+
+// Autoscalers and pickers take the first series of a name that they find.
+TEST_F(MetricsTest, LoadGaugesHaveOneSeriesAModel) {
+  const std::string page = metrics_->Render();
+  for (const char* name : {"vllm:num_requests_running", "vllm:num_requests_waiting",
+                           "vllm:kv_cache_usage_perc", "sluice_num_requests_running"}) {
+    const std::string begin = std::string("\n") + name + "{";
+    const size_t at = page.find(begin);
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_EQ(page.find(begin, at + 1), std::string::npos);
+  }
+}
+
+TEST_F(MetricsTest, ACompleteAnswerIsCountedInAllItsPhases) {
+  const engine::GenerateRequest request = Request(30, 1, 64);
+  observer().OnFirstToken(0.250, 0.100);
+  for (int i = 0; i < 4; ++i) observer().OnNextToken(0.050);
+  observer().OnFinished({FinishReason::kStop, Times(100, 250, 450), 5, &request});
+  EXPECT_EQ(Both("generation_tokens_total"), 5);
+  EXPECT_EQ(Both("time_to_first_token_seconds_sum"), 0.25);
+  EXPECT_EQ(Both("request_queue_time_seconds_sum"), 0.1);
+  EXPECT_EQ(Both("inter_token_latency_seconds_count"), 4);
+  EXPECT_DOUBLE_EQ(Both("e2e_request_latency_seconds_sum"), 0.45);
+  EXPECT_DOUBLE_EQ(Both("request_prefill_time_seconds_sum"), 0.15);
+  EXPECT_DOUBLE_EQ(Both("request_decode_time_seconds_sum"), 0.2);
+  EXPECT_DOUBLE_EQ(Both("request_inference_time_seconds_sum"), 0.35);
+  EXPECT_DOUBLE_EQ(Both("request_time_per_output_token_seconds_sum"), 0.05);
+  EXPECT_EQ(Both("request_prompt_tokens_sum"), 30);
+  EXPECT_EQ(Both("request_generation_tokens_sum"), 5);
+  EXPECT_EQ(Both("request_params_max_tokens_sum"), 64);
+  EXPECT_EQ(Both("request_params_n_sum"), 1);
+}
+
+// Its queue and first token are as real as any; its length and duration say when the caller left.
+TEST_F(MetricsTest, WhatIsCutOffDoesNotShortenTheDurations) {
+  const engine::GenerateRequest request = Request(30, 1, 64);
+  observer().OnFirstToken(0.250, 0.100);
+  observer().OnFinished({FinishReason::kCancelled, Times(100, 250, 250), 1, &request});
+  // Cut off in its prompt: out of the queue, but no token.
+  observer().OnFinished({FinishReason::kCancelled, Times(200, -1, -1), 0, &request});
+  // Cut off in the queue, and failed in the prompt.
+  observer().OnFinished({FinishReason::kCancelled, Times(-1, -1, -1), 0, &request});
+  observer().OnFinished({FinishReason::kError, Times(300, -1, -1), 0, &request});
+  EXPECT_EQ(Both("generation_tokens_total"), 1);
+  EXPECT_EQ(Both("time_to_first_token_seconds_count"), 1);
+  EXPECT_EQ(Both("request_queue_time_seconds_count"), 3);
+  EXPECT_DOUBLE_EQ(Both("request_queue_time_seconds_sum"), 0.6);
+  for (const char* name : {"e2e_request_latency_seconds", "request_prefill_time_seconds",
+                           "request_decode_time_seconds", "request_inference_time_seconds",
+                           "request_time_per_output_token_seconds", "request_generation_tokens"}) {
+    EXPECT_EQ(Both(std::string(name) + "_count"), 0) << name;
+  }
+  EXPECT_EQ(
+      Value("sluice_request_success_total{finished_reason=\"abort\",model_name=\"test-model\"}"),
+      3);
+  EXPECT_EQ(
+      Value("sluice_request_success_total{finished_reason=\"error\",model_name=\"test-model\"}"),
+      1);
+}
+
+TEST_F(MetricsTest, ARequestForSeveralAnswersIsOneRequest) {
+  const engine::GenerateRequest request = Request(10, 3, 9);
+  for (const int tokens : {4, 9, 2}) {
+    EXPECT_EQ(Both("request_params_n_count"), 0);
+    observer().OnFinished({FinishReason::kStop, Times(0, 1, 2), tokens, &request});
+  }
+  EXPECT_EQ(Both("request_params_n_count"), 1);
+  EXPECT_EQ(Both("request_params_n_sum"), 3);
+  EXPECT_EQ(Both("request_max_num_generation_tokens_sum"), 9);
+  EXPECT_EQ(Both("request_generation_tokens_count"), 3);
+  EXPECT_EQ(Both("request_generation_tokens_sum"), 15);
+}
+
+TEST_F(MetricsTest, BucketsAreCumulativeAndInclusive) {
+  for (const double seconds : {-1.0, 0.0005, 0.00051, 75.0, 1e9}) observer().OnNextToken(seconds);
+  const auto bucket = [&](const std::string& edge) {
+    return Value("sluice_inter_token_latency_seconds_bucket{model_name=\"test-model\",le=\"" +
+                 edge + "\"}");
+  };
+  EXPECT_EQ(bucket("0.0005"), 2);  // clocks that disagree count as no time at all
+  EXPECT_EQ(bucket("0.00075"), 3);
+  EXPECT_EQ(bucket("50"), 3);
+  EXPECT_EQ(bucket("75"), 4);
+  EXPECT_EQ(bucket("+Inf"), 5);
+}
+
+TEST_F(MetricsTest, StepsTellBatchTokensAndTime) {
+  observer().OnStep({3, 40, 0.02});
+  observer().OnStep({1, 1, 0.01});
+  observer().OnDiscardedToken();
+  const std::string model = "{model_name=\"test-model\"}";
+  EXPECT_EQ(Value("sluice_step_sequences_sum" + model), 4);
+  EXPECT_EQ(Value("sluice_iteration_tokens_sum" + model), 41);
+  EXPECT_EQ(Value("vllm:iteration_tokens_total_sum{model_name=\"test-model\",engine=\"0\"}"), 41);
+  EXPECT_DOUBLE_EQ(Value("sluice_step_duration_seconds_sum" + model), 0.03);
+  EXPECT_EQ(Value("sluice_discarded_tokens_total" + model), 1);
+}
+
+TEST_F(MetricsTest, CallsAreCountedByOutcomeWhateverTheProtocol) {
+  RequestCounts& counts = metrics_->requests();
+  counts.CountHttp("/v1/models", 200, "");
+  counts.CountHttp("other", 404, "");
+  counts.CountHttp("/v1/completions", 429, "queue_full");
+  counts.CountHttp("/v1/completions", 499, "");
+  counts.CountHttp("/readyz", 503, "");  // a probe: nobody was turned away
+  counts.CountGrpc("sluice.v1.Inference/Generate", 0, "");
+  counts.CountGrpc("sluice.v1.Inference/Generate", 8, "queue_full");
+  counts.CountGrpc("sluice.v1.Inference/Generate", 4, "");
+  counts.CountGrpc("sluice.v1.Inference/Generate", 99, "");
+  EXPECT_EQ(Value("sluice_http_requests_total{path=\"/v1/models\",status=\"200\"}"), 1);
+  EXPECT_EQ(Value("sluice_http_requests_total{path=\"/readyz\",status=\"503\"}"), 1);
+  EXPECT_EQ(Value("sluice_grpc_requests_total{code=\"RESOURCE_EXHAUSTED\",method=\"sluice.v1."
+                  "Inference/Generate\"}"),
+            1);
+  EXPECT_EQ(Value("sluice_requests_rejected_total{reason=\"queue_full\"}"), 2);
+  const auto errors = [&](const std::string& kind) {
+    return Value("sluice_request_errors_total{kind=\"" + kind + "\"}");
+  };
+  EXPECT_EQ(errors("rejected"), 2);
+  EXPECT_EQ(errors("not_found"), 1);
+  EXPECT_EQ(errors("cancelled"), 1);
+  EXPECT_EQ(errors("timeout"), 1);
+  EXPECT_EQ(errors("internal"), 1);
+}
+
+// The fronts pass words of their own; if one ever passed on a caller's, memory stays bounded.
+TEST_F(MetricsTest, SeriesDoNotGrowWithoutEnd) {
+  const auto lines = [&] {
+    const std::string page = metrics_->Render();
+    return std::count(page.begin(), page.end(), '\n');
+  };
+  const auto flood = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string name = "/path" + std::to_string(i);
+      metrics_->requests().CountHttp(name, 503,
+                                     std::string(1, static_cast<char>('a' + i % 26)) +
+                                         std::string(1, static_cast<char>('a' + i / 26 % 26)));
+      metrics_->requests().CountHttp(name, 429, name);
+      metrics_->requests().CountGrpc(name, 0, "");
+    }
+  };
+  flood(0, 1000);
+  const auto before = lines();
+  flood(1000, 3000);
+  EXPECT_EQ(lines(), before);
+}
+
+// Prometheus refuses a whole page for one byte that is no UTF-8, and a quote or a line break in a
+// name must not end the label.
+TEST(Metrics, AnyModelNameGivesASoundPage) {
+  ModelRegistry registry;
+  testing::ChatModelOptions options;
+  options.name =
+      "a\"b\\c\nd\xFF"
+      "e";
+  registry.Add(testing::MakeChatModel(options));
+  const Metrics metrics(&registry, "v");
+  const std::string page = metrics.Render();
+  EXPECT_EQ(Sample(page,
+                   "sluice_num_requests_running{model_name=\"a\\\"b\\\\c\\nd\xEF\xBF\xBD"
+                   "e\"}"),
+            0);
+}
+
+TEST_F(MetricsTest, ScrapesAndObservationsDoNotDisturbEachOther) {
+  const engine::GenerateRequest request = Request(3, 1, 9);
+  std::thread output([&] {
+    for (int i = 0; i < 20000; ++i) observer().OnNextToken(0.001 * (i % 100));
+    for (int i = 0; i < 100; ++i) {
+      observer().OnFinished({FinishReason::kStop, Times(0, 1, 2), 3, &request});
+    }
+  });
+  std::thread front([&] {
+    for (int i = 0; i < 2000; ++i) metrics_->requests().CountHttp("/x", 200 + i % 7, "");
+  });
+  for (int i = 0; i < 20; ++i) {
+    const std::string page = metrics_->Render();
+    const std::string model = "{model_name=\"test-model\"}";
+    EXPECT_EQ(Sample(page, "sluice_inter_token_latency_seconds_count" + model),
+              Sample(page,
+                     "sluice_inter_token_latency_seconds_bucket{model_name=\"test-model\",le="
+                     "\"+Inf\"}"));
+  }
+  output.join();
+  front.join();
+  EXPECT_EQ(Both("inter_token_latency_seconds_count"), 20000);
+  EXPECT_EQ(Both("e2e_request_latency_seconds_count"), 100);
 }
 
 TEST(ProcessStats, SaysSomethingTrue) {
   const ProcessStats stats = ReadProcessStats();
   EXPECT_GT(stats.resident_bytes, 1 << 20);
   EXPECT_GE(stats.open_fds, 3);
+  EXPECT_GE(stats.max_fds, stats.open_fds);
   EXPECT_GE(stats.threads, 1);
   EXPECT_GT(stats.start_time_seconds, 1.0e9);
 }

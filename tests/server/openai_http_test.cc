@@ -196,6 +196,34 @@ TEST(OpenAiHttp, EchoPutsThePromptFirst) {
   EXPECT_EQ(TextOf(answer), "say:abc;abc");
 }
 
+TEST(OpenAiHttp, EchoOfNothingNewIsThePromptAlone) {
+  TestServer server;
+  const json::value answer =
+      PostJson(server.port(), kCompletions,
+               R"({"prompt":["say:abc;",[100,101]],"n":2,"echo":true,"max_tokens":0})");
+  ASSERT_EQ(answer.at("choices").as_array().size(), 4u);
+  EXPECT_EQ(TextOf(answer, 1), "say:abc;");
+  EXPECT_EQ(TextOf(answer, 2), "de");
+  EXPECT_EQ(answer.at("choices").at(3).at("finish_reason"), "length");
+  EXPECT_EQ(answer.at("usage").at("completion_tokens"), 0);
+  RawClient client(server.port());
+  client.SendPost(kCompletions, R"({"prompt":"abc","echo":true,"max_tokens":0,"stream":true})");
+  ASSERT_EQ(client.ReceiveHead()->status, 200);
+  const Stream stream = Stream::Read(client);
+  EXPECT_EQ(stream.text, "abc");
+  EXPECT_EQ(stream.finish, "length");
+  EXPECT_TRUE(stream.done);
+  // Without an engine to look at them, bad values are still refused.
+  const json::value bad =
+      PostJson(server.port(), kCompletions,
+               R"({"prompt":"x","echo":true,"max_tokens":0,"temperature":9})", 400);
+  EXPECT_EQ(bad.at("error").at("param"), "temperature");
+  const json::value alone =
+      PostJson(server.port(), kCompletions, R"({"prompt":"x","max_tokens":0})", 400);
+  EXPECT_EQ(alone.at("error").at("param"), "max_tokens");
+  EXPECT_TRUE(server.WaitUntilIdle());
+}
+
 TEST(OpenAiHttp, SeedsRepeatAndDefaultsAreOpenAis) {
   TestServer server;
   const auto ask = [&](const std::string& more) {

@@ -56,6 +56,39 @@ TEST(ParseBody, LastOfEqualKeysCountsAndSpaceIsFree) {
   EXPECT_EQ(std::get<0>(body).at("n").as_int64(), 2);
 }
 
+TEST(ParseBody, LimitsDepthAndMemory) {
+  JsonLimits limits;
+  limits.depth = 8;
+  limits.memory = 1 << 20;
+  const auto deep = ParseBody("{\"a\":" + std::string(9, '[') + std::string(9, ']') + "}", limits);
+  EXPECT_NE(std::get<ApiError>(deep).message.find("8 levels"), std::string::npos);
+  std::string many = "{\"a\":[1";
+  for (int i = 0; i < 100'000; ++i) many += ",1";
+  many += "]}";
+  const auto large = ParseBody(many, limits);
+  ASSERT_TRUE(std::holds_alternative<ApiError>(large));
+  EXPECT_EQ(std::get<ApiError>(large).status, 413);
+  EXPECT_NE(std::get<ApiError>(large).message.find("1048576"), std::string::npos);
+  EXPECT_TRUE(std::holds_alternative<boost::json::object>(ParseBody(many)));
+}
+
+TEST(ParseBody, NumbersThatFitNowhereAreNoCrash) {
+  for (const std::string& number :
+       {std::string("1e400"), std::string("-1e400"), std::string("1e-400"),
+        std::string("1e99999999999"), std::string(400, '9'), "-" + std::string(400, '9'),
+        "0." + std::string(400, '0') + "1", std::string("18446744073709551615"),
+        std::string("18446744073709551616"), std::string("-9223372036854775809")}) {
+    for (const char* field : {"temperature", "n", "max_tokens", "top_k", "seed", "prompt"}) {
+      const auto body = Body("{\"prompt\":\"x\",\"" + std::string(field) + "\":" + number + "}");
+      if (std::holds_alternative<ApiError>(body)) continue;
+      const auto read = ReadCompletion(std::get<0>(body), kCaps);
+      if (const auto* error = std::get_if<ApiError>(&read)) {
+        EXPECT_EQ(error->param, field) << number;
+      }
+    }
+  }
+}
+
 struct Refusal {
   const char* fields;
   const char* param;

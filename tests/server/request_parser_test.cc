@@ -62,6 +62,13 @@ TEST(RequestParser, ReadsChunkedBodies) {
   }
 }
 
+TEST(RequestParser, TakesAnEmptyChunkedBodyByteByByte) {
+  RequestParser parser{HttpLimits()};
+  EXPECT_EQ(Feed(parser, Post("Transfer-Encoding: chunked\r\n", "0\r\n\r\n"), 1), 0);
+  ASSERT_TRUE(parser.done());
+  EXPECT_EQ(parser.Release().body, "");
+}
+
 TEST(RequestParser, TakesAbsoluteTargets) {
   RequestParser parser{HttpLimits()};
   Feed(parser, "GET http://h:1/p/q?x HTTP/1.1\r\nHost: h\r\n\r\n", 1000);

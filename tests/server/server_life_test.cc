@@ -69,6 +69,9 @@ TEST(ServerLife, AFullQueueIs429WithRetryAfter) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_GE(std::stoi(refused.headers.at("retry-after")), 1);
   EXPECT_EQ(Parsed(refused.body).at("error").at("code"), "queue_full");
+  const std::string metrics = Fetch(server.port(), RawClient::Get("/metrics")).body;
+  EXPECT_NE(metrics.find("sluice_requests_rejected_total{reason=\"queue_full\"} 1"),
+            std::string::npos);
   server.gate().Release();
   for (auto& client : clients) EXPECT_EQ(client->Receive()->status, 200);
   EXPECT_EQ(Fetch(server.port(), RawClient::Post(kChat, ChatBody("say:yes;"))).status, 200);
@@ -87,6 +90,41 @@ TEST(ServerLife, PromptsThatDoNotAllFitLeaveNothing) {
   EXPECT_EQ(refused.status, 429);
   server.gate().Release();
   EXPECT_TRUE(server.WaitUntilIdle());
+}
+
+TEST(ServerLife, ALameDuckSaysNotReadyAndAnswersAllTheSame) {
+  TestServer server;
+  server.readiness().Set(Readiness::State::kLameDuck);
+  for (const char* path : {"/readyz", "/health", "/ping"}) {
+    const RawResponse response = Fetch(server.port(), RawClient::Get(path));
+    EXPECT_EQ(response.status, 503);
+    EXPECT_EQ(response.headers.at("retry-after"), "1");
+    EXPECT_EQ(Parsed(response.body).at("status"), "draining");
+  }
+  EXPECT_EQ(StatusOf(server, "/livez"), 200);
+  PostJson(server.port(), kChat, ChatBody("say:a;"));
+  server.readiness().Set(Readiness::State::kReady);  // there is no way back
+  EXPECT_EQ(StatusOf(server, "/readyz"), 503);
+}
+
+// Connections that do nothing end with the port; the one with a stream on it ends after that.
+TEST(ServerLife, ClosingEndsIdleConnectionsAndNoStreams) {
+  TestServer server;
+  server.gate().Hold();
+  RawClient streaming(server.port());
+  streaming.SendPost(kChat, ChatBody("say:finished;", "\"stream\":true"));
+  ASSERT_TRUE(Eventually([&] { return server.engine().stats().requests_running == 1; }));
+  RawClient idle(server.port());
+  idle.SendGet("/livez");
+  EXPECT_EQ(idle.Receive()->status, 200);
+  server.front().StartClosing(std::chrono::seconds(20));
+  EXPECT_TRUE(idle.ClosedByServer());
+  server.gate().Release();
+  ASSERT_TRUE(streaming.ReceiveHead());
+  const Stream stream = Stream::Read(streaming);
+  EXPECT_TRUE(stream.done);
+  EXPECT_EQ(stream.text, "finished");
+  EXPECT_TRUE(streaming.ClosedByServer());
 }
 
 TEST(ServerLife, DrainingFinishesWhatRunsAndRefusesTheRest) {
@@ -176,6 +214,7 @@ TEST(ServerLife, MetricsTellTheTruthAndClientsTextMakesNoSeries) {
   EXPECT_EQ(value("sluice_generation_tokens_total" + label), static_cast<double>(made));
   EXPECT_EQ(value("sluice_inter_token_latency_seconds_count" + label),
             static_cast<double>(made - 10));
+  EXPECT_TRUE(server.WaitUntilIdle());
   EXPECT_EQ(value("sluice_num_requests_running" + label), 0);
   EXPECT_EQ(value("sluice_kv_cache_usage_perc" + label), 0);
   EXPECT_EQ(

@@ -92,8 +92,6 @@ def test_a_second_signal_ends_at_once(new_daemon):
             server.process.send_signal(signal.SIGTERM)
             server.wait_for_log("signal 15")
             assert httpx.get(server.url + "/readyz").json()["status"] == "draining"
-            refused = server.post("/v1/completions", {"prompt": "x"})
-            assert refused.status_code == 503 and refused.json()["error"]["code"] == "draining"
             begin = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(5) == 128 + signal.SIGTERM

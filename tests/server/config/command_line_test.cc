@@ -1,4 +1,4 @@
-#include "server/config/serve_options.h"
+#include "server/config/command_line.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 PrintAndExit Refused(const std::vector<std::string>& arguments) {
   const auto parsed = ParseCommandLine(arguments);
   const auto* print = std::get_if<PrintAndExit>(&parsed);
-  return print != nullptr ? *print : PrintAndExit{"accepted", -1};
+  return print != nullptr ? *print : PrintAndExit{"accepted", -1, ""};
 }
 
 TEST(ServeOptions, ReadsFlags) {

@@ -1,0 +1,2 @@
+# The configuration's shape: config.proto, whose fields carry the options of settings.proto.
+sluice_proto(proto_config FILES sluice/v1/settings.proto sluice/v1/config.proto)

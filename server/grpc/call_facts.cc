@@ -1,0 +1,55 @@
+#include "server/grpc/call_facts.h"
+
+#include <utility>
+
+#include "engine/base/log.h"
+#include "server/base/leading_field.h"
+#include "server/base/request_id.h"
+#include "server/grpc/error_status.h"
+#include "sluice/v1/generate.grpc.pb.h"
+
+namespace sluice::server::rpc {
+
+namespace wire = ::sluice::v1;
+
+CallFacts ReceiveCall(grpc::CallbackServerContext* context, std::string method) {
+  CallFacts facts;
+  facts.method = std::move(method);
+  facts.arrival = std::chrono::steady_clock::now();
+  const auto& metadata = context->client_metadata();
+  const auto wanted = metadata.find("x-request-id");
+  facts.id = SoundRequestId(wanted == metadata.end()
+                                ? std::string_view()
+                                : std::string_view(wanted->second.data(), wanted->second.size()));
+  context->AddInitialMetadata("x-request-id", facts.id);
+  return facts;
+}
+
+grpc::Status EndCall(const CallFacts& facts, const CallObserver& observer,
+                     grpc::ServerContextBase* context, const CallEnd& end) {
+  if (end.retry_after_seconds > 0) {
+    context->AddTrailingMetadata("retry-after", std::to_string(end.retry_after_seconds));
+  }
+  grpc::Status told = ToGrpcStatus(end.status, end.retry_after_seconds);
+  std::string_view reason = end.reason;
+  if (reason.empty() && absl::IsResourceExhausted(end.status)) reason = "queue_full";
+  if (reason.empty() && absl::IsUnavailable(end.status)) reason = "unavailable";
+  if (observer) {
+    observer(std::string(wire::GenerationService::service_full_name()) + "/" + facts.method,
+             told.error_code(), reason);
+  }
+  return told;
+}
+
+void LogRefused(const CallFacts& facts, const absl::Status& status) {
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - facts.arrival)
+          .count();
+  // Only the field's name: messages may quote the caller's text, which does not belong in a log.
+  const std::string field = LeadingField(engine::Message(status));
+  SLUICE_LOG(kInfo) << "refused rpc=" << facts.method << " http_id=" << facts.id
+                    << " status=" << CodeName(ToGrpcStatus(status, 0).error_code())
+                    << " param=" << (field.empty() ? "-" : field) << " total_ms=" << ms;
+}
+
+}  // namespace sluice::server::rpc

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::server {
+
+// Caps on one request, checked while it is read, before any work is done; the same for all
+// dialects.
+struct RequestCaps {
+  int32_t answers_max = 8;            // n
+  int32_t prompts_max = 128;          // prompts in one completion request
+  int32_t request_answers_max = 256;  // n times prompts
+  int32_t stop_max = 16;              // stop strings
+  int32_t stop_token_max = 256;
+  int32_t logit_bias_max = 1024;
+  int32_t messages_max = 4096;
+};
+
+}  // namespace sluice::server
