@@ -106,6 +106,9 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
   loop_options.scheduler.line.tenants = options.tenants;
   loop_options.scheduler.line.other = options.other_tenants;
   loop_options.depth = options.steps_in_flight;
+  loop_options.record_bytes = options.record_bytes;
+  loop_options.record_path = options.record_path;
+  loop_options.slow_step_seconds = options.slow_step_seconds;
   return loop_options;
 }
 
@@ -212,6 +215,10 @@ void Engine::Cancel(const std::string& request_id) {
   if (it == impl_->live.end() || it->second.cancelled) return;
   it->second.cancelled = true;
   for (const uint64_t id : it->second.sequences) impl_->loop->Finish(id, FinishReason::kCancelled);
+}
+
+absl::Status Engine::WriteFlightRecord(const std::string& path) {
+  return impl_->loop->WriteRecord(path);
 }
 
 EngineStats Engine::stats() const { return impl_->loop->stats(); }

@@ -32,6 +32,11 @@ struct EngineOptions {
   int32_t prefills_max = 8;       // prompts that are partly computed at once
   double inter_token_target = 0;  // seconds between tokens that steps should keep to; 0: none
   int32_t steps_in_flight = 1;    // 2: a step is planned while the one before it runs
+  // Bytes of what is kept of the scheduler's doings, and the file that gets it when the executor
+  // fails or a step takes longer than slow_step_seconds (0: never). No path: no file.
+  size_t record_bytes = size_t{16} << 20;
+  std::string record_path{};
+  double slow_step_seconds = 0;
   // Seconds after which whoever waits is next, whatever its priority or its tenant's share.
   double patience_seconds = 30;
   std::map<std::string, TenantShare> tenants{};  // by name
@@ -69,6 +74,8 @@ class Engine {
   void Cancel(const std::string& request_id);
 
   EngineStats stats() const;
+  // Writes what is recorded of the scheduler's doings to a file; it holds prompts' tokens.
+  absl::Status WriteFlightRecord(const std::string& path);
   // Seconds until a request refused now may expect a place, from the measured drain rate; at
   // least 1.
   int RetryAfterSeconds() const;

@@ -14,8 +14,9 @@ namespace sluice::engine {
 
 EngineLoop::EngineLoop(Parts parts, Options options)
     : parts_(std::move(parts)),
-      depth_(options.depth),
-      scheduler_(parts_.executor->limits(), std::move(options.scheduler)),
+      options_(std::move(options)),
+      scheduler_(parts_.executor->limits(), options_.scheduler),
+      recorder_(options_.record_bytes, parts_.executor->limits(), options_.scheduler),
       context_tokens_(scheduler_.context_tokens()) {
   published_.Publish(scheduler_.stats());
   thread_ = std::thread([this] { Run(); });
@@ -68,15 +69,22 @@ void EngineLoop::Run() {
 bool EngineLoop::TakeMessages(bool wait) {
   const bool open = inbox_.Drain(&messages_, wait);
   for (Message& message : messages_) {
+    const Clock::time_point now = Clock::now();
     switch (message.kind) {
       case Message::Kind::kAdd:
+        recorder_.OnAdd(message.id, *message.request, message.choice);
         scheduler_.Add(message.id, std::move(message.request), message.choice);
         break;
       case Message::Kind::kFinish:
-        scheduler_.Finish(message.id, message.reason, Clock::now(), &events_);
+        recorder_.OnFinish(message.id, message.reason, now);
+        scheduler_.Finish(message.id, message.reason, now, &events_);
         break;
       case Message::Kind::kFinishAll:
-        scheduler_.FinishAll(message.reason, nullptr, Clock::now(), &events_);
+        recorder_.OnFinishAll(message.reason, now);
+        scheduler_.FinishAll(message.reason, nullptr, now, &events_);
+        break;
+      case Message::Kind::kWriteRecord:
+        message.done->set_value(recorder_.WriteTo(message.path));
         break;
     }
   }
@@ -84,9 +92,11 @@ bool EngineLoop::TakeMessages(bool wait) {
 }
 
 absl::Status EngineLoop::Step() {
-  scheduler_.Expire(Clock::now(), &events_);
-  while (scheduler_.steps_in_flight() < depth_) {
-    StepPlan plan = scheduler_.Plan(Clock::now());
+  const Clock::time_point begin = Clock::now();
+  recorder_.OnExpire(begin);
+  scheduler_.Expire(begin, &events_);
+  while (scheduler_.steps_in_flight() < options_.depth) {
+    StepPlan plan = Plan();
     if (plan.empty()) break;
     Submit(std::move(plan));
   }
@@ -100,7 +110,37 @@ absl::Status EngineLoop::Step() {
   if (!result.ok()) return result.status();
   const Clock::time_point now = Clock::now();
   ObserveStep(now);
+  recorder_.OnCommit(*result, now);
+  WriteRecordOfSlowStep(result->seconds, now);
   return scheduler_.Commit(*result, now, &events_);
+}
+
+StepPlan EngineLoop::Plan() {
+  const Clock::time_point now = Clock::now();
+  StepPlan plan = scheduler_.Plan(now);
+  recorder_.OnPlan(plan, now);
+  return plan;
+}
+
+absl::Status EngineLoop::WriteRecord(const std::string& path) {
+  Message message;
+  message.kind = Message::Kind::kWriteRecord;
+  message.path = path;
+  message.done = std::make_shared<std::promise<absl::Status>>();
+  const auto done = message.done;
+  if (!inbox_.Push(std::move(message))) return Unavailable("the engine has stopped");
+  return done->get_future().get();
+}
+
+void EngineLoop::WriteRecordOfSlowStep(double seconds, Clock::time_point now) {
+  const bool slow = options_.slow_step_seconds > 0 && seconds > options_.slow_step_seconds;
+  if (!slow || options_.record_path.empty()) return;
+  if (last_slow_record_ != Clock::time_point() && now - last_slow_record_ < std::chrono::minutes(1))
+    return;
+  last_slow_record_ = now;
+  const absl::Status status = recorder_.WriteTo(options_.record_path);
+  SLUICE_LOG(kWarning) << "a step took " << seconds << " s; flight record: "
+                       << (status.ok() ? options_.record_path : sluice::engine::Message(status));
 }
 
 void EngineLoop::Submit(StepPlan plan) {
@@ -123,6 +163,11 @@ void EngineLoop::Publish() { published_.Publish(scheduler_.stats()); }
 
 void EngineLoop::Fail(const absl::Status& status) {
   SLUICE_LOG(kError) << "the executor failed: " << sluice::engine::Message(status);
+  if (recorder_.on() && !options_.record_path.empty()) {
+    const absl::Status written = recorder_.WriteTo(options_.record_path);
+    SLUICE_LOG(kError) << "flight record: "
+                       << (written.ok() ? options_.record_path : sluice::engine::Message(written));
+  }
   parts_.refuse_all();
   inbox_.Close();
   TakeMessages(false);

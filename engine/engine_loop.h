@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "engine/base/snapshot.h"
 #include "engine/output_loop.h"
 #include "engine/plan/step_executor.h"
+#include "engine/record/flight_recorder.h"
 #include "engine/scheduler/scheduler.h"
 
 namespace sluice::engine {
@@ -33,6 +36,12 @@ class EngineLoop {
   struct Options {
     Scheduler::Options scheduler;
     int32_t depth = 1;  // steps in flight at once
+    // What is kept of the scheduler's doings (record/flight_recorder.h), and the file that gets it
+    // when the executor fails or a step takes longer than slow_step_seconds (at most once a minute;
+    // 0: never). No path: no file.
+    size_t record_bytes = 0;
+    std::string record_path;
+    double slow_step_seconds = 0;
   };
   EngineLoop(Parts parts, Options options);
   ~EngineLoop() { Stop(); }
@@ -49,17 +58,22 @@ class EngineLoop {
   void Finish(uint64_t id, FinishReason reason);
   void FinishAll(FinishReason reason);
 
+  // Writes what is recorded to a file. From any thread but the loop's own, for which it waits.
+  absl::Status WriteRecord(const std::string& path);
+
   EngineStats stats() const { return published_.Read(); }
   int32_t context_tokens() const { return context_tokens_; }
 
  private:
   struct Message {
-    enum class Kind : uint8_t { kAdd, kFinish, kFinishAll };
+    enum class Kind : uint8_t { kAdd, kFinish, kFinishAll, kWriteRecord };
     Kind kind = Kind::kAdd;
     FinishReason reason = FinishReason::kNone;
     int32_t choice = 0;
     uint64_t id = 0;
     std::shared_ptr<const GenerateRequest> request;
+    std::string path;
+    std::shared_ptr<std::promise<absl::Status>> done;
   };
 
   struct SubmittedStep {
@@ -71,18 +85,22 @@ class EngineLoop {
   void Run();
   bool TakeMessages(bool wait);
   absl::Status Step();
+  StepPlan Plan();
   void Submit(StepPlan plan);
+  void WriteRecordOfSlowStep(double seconds, Clock::time_point now);
   void ObserveStep(Clock::time_point now);
   void Publish();
   void Fail(const absl::Status& status);
 
   const Parts parts_;
-  const int32_t depth_;
+  const Options options_;
   Inbox<Message> inbox_;
   Snapshot<EngineStats> published_;
 
   // The engine thread's from here on.
   Scheduler scheduler_;
+  FlightRecorder recorder_;
+  Clock::time_point last_slow_record_;
   std::vector<Message> messages_;
   std::vector<SequenceEvent> events_;
   std::deque<SubmittedStep> submitted_;  // as in flight

@@ -2,11 +2,16 @@
 // answer ends exactly once.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <latch>
 #include <random>
 #include <thread>
 
+#include "engine/record/replay.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace sluice::testing {
@@ -48,6 +53,56 @@ std::shared_ptr<engine::GenerateRequest> Endless(std::string id) {
   auto request = MakeRequest(std::move(id), Bytes("q"), 1000000);
   request->stop.ignore_eos = true;
   return request;
+}
+
+// What could not be begun in time is refused before anything is computed for it.
+TEST(EngineLifeTest, ARequestThatWouldWaitTooLongIsRefused) {
+  auto worker = SimulatedEngine::DefaultWorker();
+  worker.limits.context_tokens = 16384;
+  EngineOptions options;
+  options.running_max = 1;
+  options.wait_seconds_max = 1e-9;
+  SimulatedEngine simulated(worker, options);
+  // Teaches how long a seat is kept.
+  auto first = std::make_shared<RecordingSink>(1);
+  ASSERT_TRUE(simulated.engine->Submit(MakeRequest("first", Bytes("q"), 50), first).ok());
+  first->Wait();
+  auto running = std::make_shared<RecordingSink>(1);
+  ASSERT_TRUE(simulated.engine->Submit(Endless("running"), running).ok());
+  running->WaitForChunks(1);
+  auto refused = std::make_shared<RecordingSink>(1);
+  const absl::Status status = simulated.engine->Submit(MakeRequest("late", Bytes("q"), 5), refused);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_GE(simulated.engine->RetryAfterSeconds(), 1);
+  auto expired = MakeRequest("expired", Bytes("q"), 5);
+  expired->deadline = engine::Clock::now() - std::chrono::seconds(1);
+  EXPECT_EQ(simulated.engine->Submit(expired, refused).code(), absl::StatusCode::kDeadlineExceeded);
+  simulated.engine->Cancel("running");
+  EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
+}
+
+TEST(EngineLifeTest, ATenantHasItsOwnLimit) {
+  Gate gate;
+  auto worker = SimulatedEngine::DefaultWorker();
+  worker.before_step = gate.Hook();
+  EngineOptions options;
+  options.tenants["small"].open_max = 1;
+  SimulatedEngine simulated(worker, options);
+  auto sink = std::make_shared<RecordingSink>(1);
+  auto request = MakeRequest("a", Bytes("q"), 5);
+  request->tenant = "small";
+  ASSERT_TRUE(simulated.engine->Submit(request, sink).ok());
+  auto second = MakeRequest("b", Bytes("q"), 5);
+  second->tenant = "small";
+  const absl::Status status = simulated.engine->Submit(second, std::make_shared<RecordingSink>(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(engine::Message(status).find("tenant 'small'"), std::string::npos) << status;
+  auto other = std::make_shared<RecordingSink>(1);
+  EXPECT_TRUE(simulated.engine->Submit(MakeRequest("c", Bytes("q"), 5), other).ok());
+  gate.Open();
+  sink->Wait();
+  other->Wait();
+  EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
 }
 
 TEST(EngineLifeTest, AFullQueueRefusesAndSaysHowFull) {
@@ -276,7 +331,10 @@ TEST(EngineLifeTest, ASinkMayCancelItsRequest) {
   EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
 }
 
-TEST(EngineLifeTest, ACancelStormFromManyThreadsLosesNothing) {
+class EngineStormTest : public ::testing::TestWithParam<int32_t> {};
+
+// And what was planned in it is planned again from its record.
+TEST_P(EngineStormTest, CancelsFromManyThreadsLoseNothing) {
   constexpr int kThreads = 4;
   constexpr int kRequests = 150;
   auto worker = SimulatedEngine::DefaultWorker();
@@ -284,6 +342,8 @@ TEST(EngineLifeTest, ACancelStormFromManyThreadsLosesNothing) {
   EngineOptions options;
   options.running_max = 16;
   options.step_tokens = 64;
+  options.steps_in_flight = GetParam();
+  options.record_bytes = 256 << 20;
   SimulatedEngine simulated(worker, options);
   std::vector<std::shared_ptr<RecordingSink>> sinks(kThreads * kRequests);
   std::vector<std::thread> threads;
@@ -318,7 +378,21 @@ TEST(EngineLifeTest, ACancelStormFromManyThreadsLosesNothing) {
   const auto stats = simulated.engine->stats();
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_EQ(stats.requests_running + stats.requests_waiting, 0);
+
+  const std::string path = ::testing::TempDir() + "storm." + std::to_string(getpid());
+  ASSERT_TRUE(simulated.engine->WriteFlightRecord(path).ok());
+  std::ifstream file(path, std::ios::binary);
+  const std::string record(std::istreambuf_iterator<char>(file), {});
+  std::remove(path.c_str());
+  const auto report = engine::Replay(record);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->different, 0) << report->first_difference;
+  EXPECT_EQ(report->steps, stats.steps);
+  EXPECT_GT(report->sequences, kThreads * kRequests - 1);
+  EXPECT_FALSE(simulated.engine->WriteFlightRecord("/nonexistent/file").ok());
 }
+
+INSTANTIATE_TEST_SUITE_P(StepsInFlight, EngineStormTest, ::testing::Values(1, 2));
 
 }  // namespace
 }  // namespace sluice::testing

@@ -204,9 +204,11 @@ TEST(EngineTest, TheObserverIsToldOfEveryTokenOnce) {
   // All that was computed is accounted for: the answers' tokens, and those behind the stop string.
   EXPECT_EQ(stats.generation_tokens, 14 + observer.discarded);
   EXPECT_EQ(observer.steps, stats.steps);
-  // A step a token, of which each first one has the prompt's two tokens in it.
+  // A step a token, of which each first one has the prompt's two tokens in it, but for those that
+  // are there from the request before.
+  EXPECT_EQ(stats.prefix_hit_tokens, 1);
   EXPECT_EQ(observer.step_tokens,
-            14 + observer.discarded + static_cast<int>(stats.discarded_tokens) + 2);
+            14 + observer.discarded + static_cast<int>(stats.discarded_tokens) + 2 - 1);
   EXPECT_TRUE(observer.ordered_steps);
 }
 

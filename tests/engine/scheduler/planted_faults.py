@@ -33,8 +33,8 @@ FAULTS = {
         "    kv_.Publish(&sequence->table,"),
     "a hash collision taken for a hit": (
         "engine/kv/prefix_index.cc",
-        "    if (std::equal(own.begin(), own.end(), tokens.begin(), tokens.end())) return id;",
-        "    if (own[0] % 4 == tokens[0] % 4) return id;"),
+        "    if (node.hash != hash || node.parent != parent) continue;",
+        "    if (node.parent == parent) return id;"),
     "a budget overrun by one": (
         "engine/scheduler/scheduler_plan.cc",
         "const int32_t count = std::min(sequence->pending(), budget);",
