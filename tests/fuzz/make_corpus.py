@@ -225,9 +225,69 @@ def write_chat_json():
     write("chat_json", "deep", "[" * 70 + "]" * 70)
 
 
+# ---- protobuf: sluice.v1.GenerateRequest
+
+
+def varint(value):
+    value &= 2**64 - 1
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, value):
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def write_proto():
+    user = field(1, "user") + field(2, "hi <|im_end|>")
+    call = field(1, "c") + field(2, "f") + field(3, '{"a": [1, null]}')
+    assistant = field(1, "assistant") + field(2, "Yes") + field(5, "hm") + field(6, call)
+    result = field(1, "tool") + field(2, "1") + field(4, "c")
+    kwargs = field(1, field(1, "enable_thinking") + field(2, field(4, 1)))
+    kwargs += field(1, field(1, "l") + field(2, field(6, field(1, field(3, "<|im_")) + field(1, field(1, 0)))))
+    sampling = b"".join(field(n, v) for n, v in [(6, 2), (10, 0.5), (11, 5), (12, 0.9), (13, 0.1), (14, 1.0), (15, -1.0)])
+    sampling += field(16, 1.1) + field(17, 2**64 - 1) + field(18, field(1, 5) + field(2, -100.0))
+    stops = field(30, 5) + field(31, 1) + field(32, "ab") + field(33, b"\x01\x02") + field(34, 1) + field(36, 0)
+    write("proto", "text", field(1, "m") + field(2, "Hello <s>") + field(5, 1))
+    write("proto", "ids", field(4, field(1, varint(1) + varint(300) + varint(2))) + field(7, 1))
+    write("proto", "bad_ids", field(4, field(1, varint(-1) + varint(2**31 - 1))))
+    write("proto", "chat", field(3, field(1, user) + field(2, 1)))
+    write("proto", "continued", field(3, field(1, user) + field(1, field(1, "assistant") + field(2, "So")) + field(3, 1)))
+    write("proto", "tools", field(3, field(1, user) + field(1, assistant) + field(1, result) + field(4, kwargs)))
+    write("proto", "sampling", field(2, "x") + sampling + stops)
+    write("proto", "missing", sampling)
+    write("proto", "not_utf8", field(2, b"\xff"))
+
+
+# ---- configuration
+
+
+def write_config():
+    for path in sorted((HERE.parents[1] / "configs").glob("*.yaml")):
+        if path.stat().st_size < 16384:
+            write("config", path.stem, path.read_bytes())
+    write("config", "small", "http:\n  port: 8001\n  cors_origins: [a, \"b\"]\nmodel:\n  path: 'x: y'\n")
+    write("config", "units", "http:\n  body_bytes: 1.5MiB\n  header_timeout: 500ms\nlife:\n  grace: 1h\n")
+    write("config", "wrong", "htpp:\n  prot: 1\nhttp: 5\n")
+    write("config", "anchors", "a: &x [1]\nb: *x\n--- !!str\nc: |\n  text\n")
+    write("config", "repeated", "http: {port: 1, port: 2}\nhttp: {port: 99999999999}\n")
+    write("config", "deep", "http: " + "[" * 20 + "]" * 20)
+    write("config", "flow", "{http: {port: 0x10, host: \"\\u00e9\\t\"}, model: {threads: -1}}")
+
+
 if __name__ == "__main__":
     write_gguf()
     write_tokenizer()
     write_template()
     write_http()
     write_chat_json()
+    write_proto()
+    write_config()
