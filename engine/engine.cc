@@ -22,6 +22,8 @@ namespace {
 // How long Drain waits, after its grace, for the cancelled answers' final chunks: about a step.
 constexpr std::chrono::seconds kCancelWait{5};
 
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
 EngineOptions Bounded(EngineOptions options, const ExecutorLimits& limits) {
   options.step_tokens = std::min(options.step_tokens, limits.step_tokens);
   options.running_max = std::min({options.running_max, limits.slots, options.step_tokens});
@@ -101,14 +103,14 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
   loop_options.scheduler.end_ids = parts.tokenizer->spec().end_ids;
   loop_options.scheduler.share_prefixes = options.share_prefixes;
   loop_options.scheduler.prefills_max = options.prefills_max;
-  loop_options.scheduler.inter_token_target = options.inter_token_target;
-  loop_options.scheduler.line.patience_seconds = options.patience_seconds;
+  loop_options.scheduler.inter_token_target = Seconds(options.inter_token_target);
+  loop_options.scheduler.line.patience_seconds = Seconds(options.patience);
   loop_options.scheduler.line.tenants = options.tenants;
   loop_options.scheduler.line.other = options.other_tenants;
   loop_options.depth = options.steps_in_flight;
   loop_options.record_bytes = options.record_bytes;
   loop_options.record_path = options.record_path;
-  loop_options.slow_step_seconds = options.slow_step_seconds;
+  loop_options.slow_step_seconds = Seconds(options.slow_step);
   return loop_options;
 }
 
@@ -147,12 +149,11 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
   const bool has_deadline = request.deadline != Clock::time_point::max();
   if (has_deadline && request.deadline <= now)
     return absl::DeadlineExceededError("the request's deadline has passed");
-  if (!has_deadline && options.wait_seconds_max <= 0) return absl::OkStatus();
+  if (!has_deadline && options.wait_max.count() <= 0) return absl::OkStatus();
   const double wait = loop->stats().predicted_wait;
   double limit = std::numeric_limits<double>::infinity();
-  if (options.wait_seconds_max > 0) limit = options.wait_seconds_max;
-  if (has_deadline)
-    limit = std::min(limit, std::chrono::duration<double>(request.deadline - now).count());
+  if (options.wait_max.count() > 0) limit = Seconds(options.wait_max);
+  if (has_deadline) limit = std::min(limit, Seconds(request.deadline - now));
   if (wait <= limit) return absl::OkStatus();
   drain_rate.OnRefused(request.n, now);
   return ResourceExhausted(absl::StrCat("too many requests: a new one would wait about ", wait,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,18 +28,21 @@ struct EngineOptions {
   // A request that would wait longer than this for its first step, by what is waiting and how fast
   // it is served, is refused with ResourceExhausted; so is one that would wait past its deadline.
   // 0: no limit.
-  double wait_seconds_max = 0;
-  bool share_prefixes = true;     // keep what is computed for requests that begin alike
-  int32_t prefills_max = 8;       // prompts that are partly computed at once
-  double inter_token_target = 0;  // seconds between tokens that steps should keep to; 0: none
-  int32_t steps_in_flight = 1;    // 2: a step is planned while the one before it runs
+  std::chrono::milliseconds wait_max{0};
+  bool share_prefixes = true;  // keep what is computed for requests that begin alike
+  int32_t prefills_max = 8;    // prompts that are partly computed at once
+  // Between two tokens of an answer: what steps should keep to. 0: no target.
+  std::chrono::milliseconds inter_token_target{0};
+  int32_t steps_in_flight = 1;  // 2: a step is planned while the one before it runs
+  // A step that takes longer means that the device is lost: all requests end with an error.
+  std::chrono::milliseconds step_timeout{120'000};
   // Bytes of what is kept of the scheduler's doings, and the file that gets it when the executor
-  // fails or a step takes longer than slow_step_seconds (0: never). No path: no file.
+  // fails or a step takes longer than `slow_step` (0: never). No path: no file.
   size_t record_bytes = size_t{16} << 20;
   std::string record_path{};
-  double slow_step_seconds = 0;
-  // Seconds after which whoever waits is next, whatever its priority or its tenant's share.
-  double patience_seconds = 30;
+  std::chrono::milliseconds slow_step{0};
+  // Whoever waits for longer is next, whatever its priority or its tenant's share.
+  std::chrono::milliseconds patience{30'000};
   std::map<std::string, TenantShare> tenants{};  // by name
   TenantShare other_tenants{};                   // each tenant that is not named
 };

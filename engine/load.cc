@@ -217,7 +217,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadableModel::Load(
     report("warm-up", 1);
     Engine::Parts engine;
     engine.tokenizer = impl_->tokenizer;
-    engine.executor = std::make_unique<WorkerExecutor>(std::move(worker));
+    engine.executor =
+        std::make_unique<WorkerExecutor>(std::move(worker), impl_->options.engine.step_timeout);
     engine.observer = observer;
     engine.on_fatal = std::move(on_fatal);
     return std::make_unique<Engine>(std::move(engine), impl_->options.engine);

@@ -7,6 +7,7 @@
 
 #include "server/config/command_line.h"
 #include "server/lifecycle/daemon.h"
+#include "server/lifecycle/replay_command.h"
 
 int main(int argc, char** argv) {
   using namespace sluice::server;  // NOLINT: main.cc is the server's
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
     std::fputs(print->text.c_str(), print->code == 0 ? stdout : stderr);
     return print->code;
   }
+  if (const auto* replay = std::get_if<ReplayFile>(&parsed)) return RunReplay(replay->path);
   return RunDaemon(std::move(std::get<ServeOptions>(parsed)));
 }

@@ -89,6 +89,17 @@ std::vector<Binding> ModelBindings() {
       Field("engine.block_tokens", SLUICE_AT(model.block_size)),
       Field("engine.kv_bytes", SLUICE_AT(model.kv_bytes)),
       Field("engine.memory_fraction", SLUICE_AT(model.memory_fraction)),
+      Field("engine.share_prefixes", SLUICE_AT(model.engine.share_prefixes)),
+      Field("engine.max_prefills", SLUICE_AT(model.engine.prefills_max)),
+      Field("engine.inter_token_target", SLUICE_AT(model.engine.inter_token_target)),
+      Field("engine.max_wait", SLUICE_AT(model.engine.wait_max)),
+      Field("engine.steps_in_flight", SLUICE_AT(model.engine.steps_in_flight)),
+      Field("engine.patience", SLUICE_AT(model.engine.patience)),
+      Field("engine.step_timeout", SLUICE_AT(model.engine.step_timeout)),
+      Field("engine.flight_record_bytes", SLUICE_AT(model.engine.record_bytes)),
+      Field("engine.flight_record_path", SLUICE_AT(model.engine.record_path)),
+      Field("engine.slow_step", SLUICE_AT(model.engine.slow_step)),
+      Field("engine.tenants", SLUICE_AT(tenants)),
   };
 }
 
@@ -146,6 +157,8 @@ std::vector<Binding> RequestBindings() {
       Field("requests.max_stop_tokens", SLUICE_AT(front.caps.stop_token_max)),
       Field("requests.max_logit_bias", SLUICE_AT(front.caps.logit_bias_max)),
       Field("requests.max_messages", SLUICE_AT(front.caps.messages_max)),
+      Field("requests.priorities", SLUICE_AT(front.caps.priorities)),
+      Field("requests.tenant_header", SLUICE_AT(front.caps.tenant_header)),
       Field("requests.max_in_flight", SLUICE_AT(front.in_flight.requests)),
       Field("requests.max_prompt_tokens_in_flight", SLUICE_AT(front.in_flight.prompt_tokens)),
   };

@@ -8,6 +8,7 @@
 #include "server/config/settings/flags.h"
 #include "server/config/settings/print.h"
 #include "server/config/settings/yaml_file.h"
+#include "server/config/tenants.h"
 #include "sluice_version.h"
 
 namespace sluice::server {
@@ -24,6 +25,7 @@ constexpr char kUsage[] =
     "  sluiced serve --help                        all options, and where else they can be set\n"
     "  sluiced config [options]                    print the configuration that serve would use\n"
     "  sluiced config --defaults                   print a configuration file with every setting\n"
+    "  sluiced replay FILE                         plan again what a flight record holds\n"
     "  sluiced version                             print the version\n"
     "\n";
 
@@ -112,6 +114,10 @@ std::variant<ServeOptions, PrintAndExit> ParseServe(const std::vector<std::strin
   for (const config::Binding& binding : config::Bindings()) {
     binding.set(effective.value(effective.schema().FindPath(binding.path)), &options);
   }
+  engine::EngineOptions& engine = options.model.engine;
+  const absl::Status tenants =
+      config::ParseTenants(options.tenants, &engine.tenants, &engine.other_tenants);
+  if (!tenants.ok()) return UsageError("serve", {engine::Message(tenants)});
   options.front.version = SLUICE_VERSION;
   return options;
 }
@@ -140,13 +146,21 @@ PrintAndExit ParseConfig(const std::vector<std::string>& arguments,
 
 }  // namespace
 
-std::variant<ServeOptions, PrintAndExit> ParseCommandLine(
+std::variant<ServeOptions, ReplayFile, PrintAndExit> ParseCommandLine(
     const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   const std::string command = arguments.empty() ? "" : arguments[0];
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
                                       arguments.end());
-  if (command == "serve") return ParseServe(rest, environment);
+  if (command == "serve") {
+    auto parsed = ParseServe(rest, environment);
+    if (auto* options = std::get_if<ServeOptions>(&parsed)) return std::move(*options);
+    return std::get<PrintAndExit>(std::move(parsed));
+  }
   if (command == "config") return ParseConfig(rest, environment);
+  if (command == "replay") {
+    if (rest.size() == 1 && rest[0][0] != '-') return ReplayFile{rest[0]};
+    return PrintAndExit{"sluiced replay: one FILE is due\n", 2, ""};
+  }
   if (command == "version" || command == "--version") {
     return PrintAndExit{std::string("sluiced ") + SLUICE_VERSION + "\n", 0, ""};
   }

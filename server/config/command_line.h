@@ -15,9 +15,14 @@ struct PrintAndExit {
   std::string notes;  // warnings, for stderr whatever the code
 };
 
+// `sluiced replay FILE`.
+struct ReplayFile {
+  std::string path;
+};
+
 // Reads `sluiced COMMAND ...` with the variables of `environment` ("NAME=VALUE" each) and the
 // configuration file that either names. Errors become PrintAndExit with code 2.
-std::variant<ServeOptions, PrintAndExit> ParseCommandLine(
+std::variant<ServeOptions, ReplayFile, PrintAndExit> ParseCommandLine(
     const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
 
 }  // namespace sluice::server

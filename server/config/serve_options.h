@@ -18,6 +18,7 @@ struct ServeOptions {
   // sending first; then what runs has `grace` to finish.
   std::chrono::milliseconds lame_duck{5'000};
   std::chrono::milliseconds grace{30'000};
+  std::vector<std::string> tenants;  // as written; model.engine has what they mean
   engine::LogLevel log_level = engine::LogLevel::kInfo;
   engine::LogFormat log_format = engine::LogFormat::kText;
   int log_repeats = 100;              // lines of one place in the code in a second; 0: no limit

@@ -82,6 +82,7 @@ void AnswerStream::Take(engine::OutputChunk chunk) {
   AnswerProgress& progress = progress_[static_cast<size_t>(chunk.choice)];
   generated_ += chunk.generated_tokens - progress.generated;
   progress.generated = chunk.generated_tokens;
+  if (chunk.choice == 0) cached_ = chunk.cached_tokens;
   progress.times = chunk.times;
   progress.finish = chunk.finish;
   if (chunk.finish != FinishReason::kNone) --unfinished_;
@@ -118,6 +119,7 @@ void AnswerStream::Append(engine::OutputChunk chunk) {
   delta.token_ids.insert(delta.token_ids.end(), chunk.token_ids.begin(), chunk.token_ids.end());
   delta.finish = chunk.finish;
   delta.stop_reason = std::move(chunk.stop_reason);
+  delta.cached_tokens = cached_;
   waiting_bytes_ += BytesOf(delta);
   // One delta alone may be written, however large.
   if (waiting_bytes_ <= options_.backlog_bytes || !writing_) return;

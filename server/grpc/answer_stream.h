@@ -22,6 +22,7 @@ struct AnswerDelta {
   std::vector<int32_t> token_ids;
   engine::FinishReason finish = engine::FinishReason::kNone;
   StopReason stop_reason;
+  int32_t cached_tokens = 0;  // of the prompt, found in memory by the first answer
 };
 
 // What carries a stream to its client. Called with the stream's lock held, so it must not call the
@@ -104,6 +105,7 @@ class AnswerStream : public engine::OutputSink {
 
   std::vector<AnswerProgress> progress_;
   int32_t unfinished_ = 0;
+  int32_t cached_ = 0;
   int64_t generated_ = 0;
   std::vector<AnswerDelta> waiting_;  // by answer
   std::deque<int32_t> order_;         // answers with something waiting, oldest first

@@ -16,13 +16,27 @@ CallFacts ReceiveCall(grpc::CallbackServerContext* context, std::string method) 
   CallFacts facts;
   facts.method = std::move(method);
   facts.arrival = std::chrono::steady_clock::now();
-  const auto& metadata = context->client_metadata();
-  const auto wanted = metadata.find("x-request-id");
-  facts.id = SoundRequestId(wanted == metadata.end()
-                                ? std::string_view()
-                                : std::string_view(wanted->second.data(), wanted->second.size()));
+  facts.id = SoundRequestId(MetadataOf(*context, "x-request-id"));
   context->AddInitialMetadata("x-request-id", facts.id);
   return facts;
+}
+
+std::string_view MetadataOf(const grpc::CallbackServerContext& context, const std::string& name) {
+  if (name.empty()) return {};
+  const auto& metadata = context.client_metadata();
+  const auto entry = metadata.find(name);
+  if (entry == metadata.end()) return {};
+  return {entry->second.data(), entry->second.size()};
+}
+
+std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
+  using std::chrono::steady_clock;
+  using std::chrono::system_clock;
+  const auto left = context.deadline() - system_clock::now();
+  // What lies so far away is no deadline, and would leave the range of times.
+  if (context.deadline() == system_clock::time_point::max() || left > std::chrono::hours(24 * 365))
+    return steady_clock::time_point::max();
+  return steady_clock::now() + left;
 }
 
 grpc::Status EndCall(const CallFacts& facts, const CallObserver& observer,

@@ -170,6 +170,8 @@ absl::Status GenerateCall::Submit(const std::shared_ptr<AnswerStream>& stream) {
   request->sampling = std::move(fields.sampling);
   request->sampling.seed = fields.seed.value_or(RandomBits());
   request->stop = std::move(fields.stop);
+  ApplyTerms(fields.terms, MetadataOf(*context_, parts_->caps.tenant_header), request.get());
+  request->deadline = DeadlineOf(*context_);
   const bool chat = std::holds_alternative<ChatPrompt>(fields.prompt);
   request->stop.max_tokens = fields.max_tokens.value_or(
       chat ? model_->facts.context_tokens - static_cast<int32_t>(prompt.size())
@@ -210,6 +212,7 @@ void GenerateCall::Write(AnswerDelta delta, int64_t generated) {
   if (generated >= 0) {
     response_.mutable_usage()->set_prompt_tokens(static_cast<int64_t>(record_->prompt_tokens));
     response_.mutable_usage()->set_completion_tokens(generated);
+    response_.mutable_usage()->set_cached_prompt_tokens(delta.cached_tokens);
   }
   StartWrite(&response_);
 }

@@ -9,6 +9,7 @@
 #include "engine/request.h"
 #include "server/models/prompt.h"
 #include "server/models/request_caps.h"
+#include "server/models/service_terms.h"
 #include "sluice/v1/generate.pb.h"
 
 namespace sluice::server::rpc {
@@ -26,6 +27,7 @@ struct GenerateFields {
   engine::StopParams stop;  // max_tokens is not set here
   std::optional<int32_t> max_tokens;
   int32_t n = 1;
+  ServiceTerms terms;
   bool return_prompt_token_ids = false;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -28,6 +29,7 @@ sigset_t WatchedSignals() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGUSR1);
   return set;
 }
 
@@ -53,6 +55,8 @@ class Daemon {
   int End(const LifeEvent& cause);
   // From a signal to the last answer. What it returns is a failure that came in between.
   std::optional<LifeEvent> Leave(int signal);
+  std::optional<LifeEvent> FailureWithin(std::chrono::milliseconds time);
+  void WriteFlightRecord();
   // The process ends here and now: loading can't be interrupted.
   [[noreturn]] void LeaveWhileLoading(int code);
 
@@ -104,6 +108,10 @@ void Daemon::WatchSignals() {
       if (sigwait(&set, &signal) != 0) continue;
       if (signal == SIGHUP && !at_terminal) {
         SLUICE_LOG(kInfo) << "SIGHUP: there is nothing to reload, going on";
+        continue;
+      }
+      if (signal == SIGUSR1) {
+        if (!ending) events_.Post({LifeEvent::Kind::kRecord, "", signal});
         continue;
       }
       // Asked twice: the destructors' order does not matter any more.
@@ -182,7 +190,7 @@ std::optional<LifeEvent> Daemon::Leave(int signal) {
     SLUICE_LOG(kInfo) << "signal " << signal << ": not ready; requests are still taken for "
                       << Seconds(options_.lame_duck) << " s";
     // Only a failure can come: the second signal ends the process by itself.
-    if (auto failure = events_.NextWithin(options_.lame_duck)) return failure;
+    if (auto failure = FailureWithin(options_.lame_duck)) return failure;
   }
   readiness_.Set(Readiness::State::kDraining);
   SLUICE_LOG(kInfo) << "signal " << signal << ": finishing what runs, at most "
@@ -191,7 +199,32 @@ std::optional<LifeEvent> Daemon::Leave(int signal) {
   front_->StartClosing(options_.grace + kFlushTime);
   const bool all = engine_->Drain(options_.grace);
   SLUICE_LOG(kInfo) << (all ? "all answers finished" : "time is over: answers were cut off");
-  return events_.NextWithin(std::chrono::milliseconds(0));
+  return FailureWithin(std::chrono::milliseconds(0));
+}
+
+std::optional<LifeEvent> Daemon::FailureWithin(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    auto event = events_.NextWithin(std::max(left, std::chrono::milliseconds(0)));
+    if (!event || event->kind != LifeEvent::Kind::kRecord) return event;
+  }
+}
+
+void Daemon::WriteFlightRecord() {
+  const std::string& path = options_.model.engine.record_path;
+  if (path.empty() || engine_ == nullptr) {
+    SLUICE_LOG(kWarning) << "SIGUSR1: no flight record is written: "
+                         << (path.empty() ? "engine.flight_record_path is not set" : "loading");
+    return;
+  }
+  const absl::Status status = engine_->WriteFlightRecord(path);
+  if (status.ok()) {
+    SLUICE_LOG(kInfo) << "flight record written to " << path;
+  } else {
+    SLUICE_LOG(kError) << "flight record: " << engine::Message(status);
+  }
 }
 
 int Daemon::Run() {
@@ -208,6 +241,10 @@ int Daemon::Run() {
     switch (event.kind) {
       case LifeEvent::Kind::kLoaded:
         OnLoaded();
+        break;
+      case LifeEvent::Kind::kRecord:
+        // The loader's thread has the engine until it is loaded.
+        if (!loader_.joinable()) WriteFlightRecord();
         break;
       case LifeEvent::Kind::kLoadFailed:
         SLUICE_LOG(kError) << "loading failed: " << event.message;

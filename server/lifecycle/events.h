@@ -12,7 +12,7 @@ namespace sluice::server {
 
 // What the daemon's main thread waits for.
 struct LifeEvent {
-  enum class Kind { kLoaded, kLoadFailed, kSignal, kFatal };
+  enum class Kind { kLoaded, kLoadFailed, kSignal, kFatal, kRecord };
   Kind kind = Kind::kSignal;
   std::string message;
   int signal = 0;

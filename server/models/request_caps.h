@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace sluice::server {
 
@@ -14,6 +15,8 @@ struct RequestCaps {
   int32_t stop_token_max = 256;
   int32_t logit_bias_max = 1024;
   int32_t messages_max = 4096;
+  bool priorities = false;    // whether a request may name a priority
+  std::string tenant_header;  // in lower case: what names a request's tenant; empty: nothing does
 };
 
 }  // namespace sluice::server

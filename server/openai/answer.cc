@@ -85,13 +85,18 @@ void Answer::OnChunk(int32_t prompt, engine::OutputChunk chunk) {
   }
 }
 
-Usage Answer::CurrentUsage() const { return {prompt_tokens_, generated_}; }
+Usage Answer::CurrentUsage() const { return {prompt_tokens_, generated_, cached_}; }
 
 void Answer::Take(int32_t prompt, engine::OutputChunk chunk) {
   const int32_t index = prompt * setup_.n + chunk.choice;
   Progress& progress = progress_[static_cast<size_t>(index)];
   generated_ += chunk.generated_tokens - progress.generated;
   progress.generated = chunk.generated_tokens;
+  // Of a prompt, what its first answer found: the others share what that one computes.
+  if (chunk.choice == 0) {
+    cached_ += chunk.cached_tokens - progress.cached;
+    progress.cached = chunk.cached_tokens;
+  }
   progress.times = chunk.times;
   progress.finish = chunk.finish;
   if (chunk.finish != FinishReason::kNone) --unfinished_;

@@ -56,6 +56,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<int32_t> token_ids;
     bool begun = false;  // the role event is out
     int32_t generated = 0;
+    int32_t cached = 0;
     engine::FinishReason finish = engine::FinishReason::kNone;
     StopReason stop_reason;
     engine::SequenceTimes times;
@@ -84,6 +85,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::vector<std::pair<int32_t, engine::OutputChunk>> early_;
   std::vector<Progress> progress_;
   size_t unfinished_ = 0;
+  int64_t cached_ = 0;  // of the prompts' tokens, found in memory
   int64_t generated_ = 0;
   bool streaming_ = false;  // the head is out
   int status_ = 200;

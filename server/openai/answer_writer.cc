@@ -31,7 +31,9 @@ void AppendUsage(std::string* out, const Usage& usage) {
   AppendNumber(out, usage.completion_tokens);
   *out += ",\"total_tokens\":";
   AppendNumber(out, usage.prompt_tokens + usage.completion_tokens);
-  *out += ",\"prompt_tokens_details\":{\"cached_tokens\":0}}";
+  *out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
+  AppendNumber(out, usage.cached_tokens);
+  *out += "}}";
 }
 
 void AppendStop(std::string* out, engine::FinishReason reason, const StopReason& stop) {

@@ -27,6 +27,7 @@ struct AnswerFacts {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompts': found in memory
 };
 
 using StopReason = std::variant<std::monostate, int32_t, std::string>;

@@ -264,6 +264,9 @@ void ReadCommon(const FieldReader& fields, const RequestCaps& caps, int64_t max_
   ReadStreaming(fields, out);
   fields.Bool("return_token_ids", &out->return_token_ids);
   fields.Bool("add_special_tokens", &out->add_special_tokens);
+  fields.Int("priority", -kInt32Max, kInt32Max, &out->terms.priority);
+  fields.String("cache_salt", &out->terms.cache_salt);
+  fields.Int("tpot_slo_ms", 0, kInt32Max, &out->terms.inter_token_target_ms);
 }
 
 void RefuseMissingFeatures(const FieldReader& fields, bool chat) {

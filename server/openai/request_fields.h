@@ -10,6 +10,7 @@
 #include "engine/request.h"
 #include "server/models/prompt.h"
 #include "server/models/request_caps.h"
+#include "server/models/service_terms.h"
 #include "server/openai/api_error.h"
 #include "server/openai/json_fields.h"
 
@@ -33,6 +34,7 @@ struct CommonFields {
   bool continuous_usage = false;
   bool return_token_ids = false;
   std::optional<bool> add_special_tokens;
+  ServiceTerms terms;
 };
 
 // A prompt as the wire gives it: text, or ids.

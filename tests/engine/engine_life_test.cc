@@ -61,7 +61,7 @@ TEST(EngineLifeTest, ARequestThatWouldWaitTooLongIsRefused) {
   worker.limits.context_tokens = 16384;
   EngineOptions options;
   options.running_max = 1;
-  options.wait_seconds_max = 1e-9;
+  options.wait_max = std::chrono::milliseconds(1);
   SimulatedEngine simulated(worker, options);
   // Teaches how long a seat is kept.
   auto first = std::make_shared<RecordingSink>(1);
