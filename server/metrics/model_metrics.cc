@@ -176,8 +176,9 @@ void ModelMetrics::AppendEngine(FamilyList* out) const {
             {"cache_dtype", model_.facts.cache_dtype}});
   }
   const auto count = [](int64_t value) { return static_cast<uint64_t>(value); };
-  counter({"prompt_tokens_total", "prompt_tokens_total", "Prompt tokens computed."},
-          count(stats.prompt_tokens));
+  counter(
+      {"prompt_tokens_total", "prompt_tokens_total", "Prompt tokens taken in, computed or found."},
+      count(stats.prompt_tokens));
   counter({"generation_tokens_total", "generation_tokens_total", "Tokens of answers."},
           generated_.load(std::memory_order_relaxed));
   counter({"discarded_tokens_total", nullptr,
@@ -188,6 +189,25 @@ void ModelMetrics::AppendEngine(FamilyList* out) const {
   counter({"recomputed_tokens_total", nullptr, "Tokens computed again after a preemption."},
           count(stats.recomputed_tokens));
   counter({"engine_steps_total", nullptr, "Steps planned."}, count(stats.steps));
+  counter({"prefix_cache_queries_total", "prefix_cache_queries_total",
+           "Prompt tokens looked for among those in memory."},
+          count(stats.prefix_query_tokens));
+  counter({"prefix_cache_hits_total", "prefix_cache_hits_total",
+           "Prompt tokens found in memory, and not computed."},
+          count(stats.prefix_hit_tokens));
+  gauge({"kv_cache_kept_blocks", nullptr,
+         "KV blocks kept for prompts that begin alike; they count as free."},
+        static_cast<double>(stats.kv_blocks_idle));
+  counter({"deadlines_passed_total", nullptr, "Answers ended by their request's deadline."},
+          count(stats.deadlines_passed));
+  gauge({"predicted_wait_seconds", nullptr,
+         "What a request that comes now would wait for its first step."},
+        stats.predicted_wait);
+  gauge({"prefill_budget_tokens", nullptr, "Tokens that the last step might spend on prompts."},
+        static_cast<double>(stats.prefill_budget));
+  gauge({"step_time_error_ratio", nullptr,
+         "Mean error of predicted step times, as a share of the real ones."},
+        stats.step_cost_error);
 }
 
 void ModelMetrics::AppendEndings(FamilyList* out) const {
