@@ -1,18 +1,17 @@
 #include "kernels/cpu/page_populator.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace sluice::kernels {
 namespace {
 
-// So little that Remove() and the end of the process never wait long for a piece, although it is
-// worked on at the lowest priority: on a machine that has other things to do, it may get no more
-// than a few milliseconds a second.
-constexpr size_t kPiece = size_t{128} << 10;
+// So little that Remove() and the end of the process never wait long for a piece.
+constexpr size_t kPiece = size_t{512} << 10;
+// A piece that took long did so for want of a processor, not of rest.
+constexpr std::chrono::milliseconds kRestMax{100};
 
 #ifndef MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = 23;
@@ -26,7 +25,6 @@ PagePopulator::~PagePopulator() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    Hurry();
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -41,19 +39,11 @@ void PagePopulator::Add(std::byte* data, size_t bytes) {
 
 void PagePopulator::Remove(const std::byte* data) {
   std::unique_lock lock(mutex_);
-  if (working_ && ranges_.front().data == data) Hurry();
   changed_.wait(lock, [&] { return !working_ || ranges_.front().data != data; });
   std::erase_if(ranges_, [&](const Range& range) { return range.data == data; });
 }
 
-void PagePopulator::Hurry() {
-  const sched_param none{};
-  if (thread_.joinable()) pthread_setschedparam(thread_.native_handle(), SCHED_OTHER, &none);
-}
-
 void PagePopulator::Run() {
-  const sched_param none{};
-  sched_setscheduler(0, SCHED_IDLE, &none);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || !ranges_.empty(); });
@@ -62,7 +52,9 @@ void PagePopulator::Run() {
     const size_t piece = std::min(kPiece, range.bytes - range.done);
     working_ = true;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     const bool populated = madvise(range.data + range.done, piece, kPopulateWrite) == 0;
+    const auto busy = std::chrono::steady_clock::now() - begin;
     lock.lock();
     working_ = false;
     // Without memory, or without the call, first use has to do.
@@ -72,6 +64,8 @@ void PagePopulator::Run() {
       ranges_.front().done += piece;
     }
     changed_.notify_all();
+    changed_.wait_for(lock, std::min<std::chrono::steady_clock::duration>(3 * busy, kRestMax),
+                      [this] { return stop_; });
   }
 }
 

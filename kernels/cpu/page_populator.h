@@ -39,8 +39,6 @@ class PagePopulator {
   };
   void Run();
   // Somebody waits for the piece under way: the thread is one like all others from now on, if the
-  // system allows it. Under the mutex.
-  void Hurry();
 
   std::mutex mutex_;
   std::condition_variable changed_;
