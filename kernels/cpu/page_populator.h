@@ -38,7 +38,6 @@ class PagePopulator {
     size_t done;
   };
   void Run();
-  // Somebody waits for the piece under way: the thread is one like all others from now on, if the
 
   std::mutex mutex_;
   std::condition_variable changed_;
