@@ -18,6 +18,24 @@ class MacroValue : public Callable {
   }
   std::string TypeName() const override { return "Macro"; }
   std::string Name() const override { return macro_->name; }
+  bool Attribute(Runtime& runtime, std::string_view name, Value* out) const override {
+    if (name == "name") {
+      *out = runtime.MakeText(macro_->name);
+    } else if (name == "arguments") {
+      std::vector<Value> names;
+      for (const auto& parameter : macro_->parameters) {
+        names.push_back(runtime.MakeText(parameter.second));
+      }
+      *out = runtime.MakeList(std::move(names), List::Kind::kTuple);
+    } else if (name == "catch_kwargs" || name == "catch_varargs" || name == "caller") {
+      *out = Value(name == "caller"         ? macro_->uses_caller
+                   : name == "catch_kwargs" ? macro_->uses_kwargs
+                                            : macro_->uses_varargs);
+    } else {
+      return false;
+    }
+    return true;
+  }
 
  private:
   Evaluator* evaluator_;
@@ -219,6 +237,11 @@ void Evaluator::BindParameters(const MacroDefinition& macro, Scope* scope, Argum
     arguments.named.erase(it);
     return true;
   };
+  // A default sees the parameters before it; its own name and those after it hide outer names.
+  for (size_t i = first_default; i < count; ++i) {
+    const auto& [name, text] = macro.parameters[i];
+    scope->Set(name, Runtime::MakeUndefined("parameter '" + text + "' was not provided"));
+  }
   bool caller_bound = false;
   Value named;
   for (size_t i = 0; i < count && runtime_.ok(); ++i) {

@@ -1,15 +1,17 @@
 #include "kernels/cpu/page_populator.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace sluice::kernels {
 namespace {
 
 // So little that Remove() and the end of the process never wait long for a piece.
-constexpr size_t kPiece = size_t{2} << 20;
+constexpr size_t kPiece = size_t{512} << 10;
+// A piece that took long did so for want of a processor, not of rest.
+constexpr std::chrono::milliseconds kRestMax{100};
 
 #ifndef MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = 23;
@@ -42,8 +44,6 @@ void PagePopulator::Remove(const std::byte* data) {
 }
 
 void PagePopulator::Run() {
-  const sched_param none{};
-  sched_setscheduler(0, SCHED_IDLE, &none);  // only a wish
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || !ranges_.empty(); });
@@ -52,7 +52,9 @@ void PagePopulator::Run() {
     const size_t piece = std::min(kPiece, range.bytes - range.done);
     working_ = true;
     lock.unlock();
+    const auto begin = std::chrono::steady_clock::now();
     const bool populated = madvise(range.data + range.done, piece, kPopulateWrite) == 0;
+    const auto busy = std::chrono::steady_clock::now() - begin;
     lock.lock();
     working_ = false;
     // Without memory, or without the call, first use has to do.
@@ -62,6 +64,8 @@ void PagePopulator::Run() {
       ranges_.front().done += piece;
     }
     changed_.notify_all();
+    changed_.wait_for(lock, std::min<std::chrono::steady_clock::duration>(3 * busy, kRestMax),
+                      [this] { return stop_; });
   }
 }
 

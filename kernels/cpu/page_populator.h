@@ -13,8 +13,10 @@ namespace sluice::kernels {
 // several seconds each) nor a step meets them one fault at a time for long. What is used before its
 // turn is backed by its own first use. The contents are left as they are.
 //
-// One thread, scheduled only on processors that would be idle (SCHED_IDLE); it starts with the first
-// range. On a kernel without MADV_POPULATE_WRITE (before 5.14) nothing happens.
+// One thread, which starts with the first range and takes a quarter of a processor's time at most.
+// It has no lower priority than others: it holds the kernel's lock on the address space while it
+// works, and whoever waits for that lock would wait for a processor to be idle. On a kernel without
+// MADV_POPULATE_WRITE (before 5.14) nothing happens.
 //
 // Threads: any.
 class PagePopulator {

@@ -19,7 +19,7 @@ using config::Flags;
 using config::Reading;
 
 constexpr char kUsage[] =
-    "Sluice serves language models over HTTP, in the dialect of OpenAI's API.\n"
+    "Sluice serves language models over HTTP, in the dialect of OpenAI's API, and gRPC.\n"
     "\n"
     "  sluiced serve --model FILE.gguf [options]   load a model and serve it\n"
     "  sluiced serve --help                        all options, and where else they can be set\n"

@@ -60,10 +60,12 @@ void LogRefused(const CallFacts& facts, const absl::Status& status) {
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - facts.arrival)
           .count();
   // Only the field's name: messages may quote the caller's text, which does not belong in a log.
-  const std::string field = LeadingField(engine::Message(status));
-  SLUICE_LOG(kInfo) << "refused rpc=" << facts.method << " http_id=" << facts.id
-                    << " status=" << CodeName(ToGrpcStatus(status, 0).error_code())
-                    << " param=" << (field.empty() ? "-" : field) << " total_ms=" << ms;
+  SLUICE_LOG_EVENT(kInfo, "refused")
+      .Word("rpc", facts.method)
+      .Word("http_id", facts.id)
+      .Word("status", CodeName(ToGrpcStatus(status, 0).error_code()))
+      .Word("param", LeadingField(engine::Message(status)))
+      .Number("total_ms", ms, 1);
 }
 
 }  // namespace sluice::server::rpc

@@ -1,6 +1,6 @@
 #include "server/grpc/generate_call.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <ctime>
 #include <exception>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "server/base/request_id.h"
 #include "server/grpc/error_status.h"
 #include "server/models/checks.h"
+#include "server/models/prompt_log.h"
 #include "server/models/prompt_tokens.h"
 
 namespace sluice::server::rpc {
@@ -46,6 +47,25 @@ const char* FinishWord(FinishReason reason) {
   return "none";
 }
 
+// Whether a call that was cancelled just now was so for its deadline's sake. A client whose time is
+// over cancels on its own, and usually before the deadline that the server knows: that one begins
+// when the call arrives, and is rounded up on its way by up to a hundredth.
+bool IsLate(Clock::time_point deadline, Clock::time_point arrival) {
+  if (deadline == Clock::time_point::max()) return false;
+  const Clock::duration total = deadline - arrival;
+  const Clock::duration margin = std::chrono::milliseconds(50) + total / 64;
+  return Clock::now() >= deadline - std::min(margin, total / 2);
+}
+
+// On the steady clock.
+Clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  const auto now = std::chrono::system_clock::now();
+  // No deadline is one beyond all times.
+  if (deadline - std::chrono::hours(24 * 365) > now) return Clock::time_point::max();
+  return Clock::now() + (deadline - now);
+}
+
 }  // namespace
 
 struct GenerateCall::Record {
@@ -77,19 +97,30 @@ void GenerateCall::Record::Log(const std::vector<AnswerProgress>& progress,
     const std::string word = FinishWord(answer.finish);
     if (reasons.find(word) == std::string::npos) reasons += (reasons.empty() ? "" : ",") + word;
   }
-  char times[96];
-  std::snprintf(times, sizeof times, "queue_ms=%.1f ttft_ms=%.1f total_ms=%.1f", queued, first,
-                std::chrono::duration<double, std::milli>(Clock::now() - facts.arrival).count());
-  SLUICE_LOG(kInfo) << "request id=" << engine_id << " http_id=" << facts.id << " model=\"" << model
-                    << "\" rpc=" << facts.method << " prompts=1 n=" << n
-                    << " prompt_tokens=" << prompt_tokens << " generated=" << generated << " "
-                    << times << " finish=" << reasons
-                    << " status=" << CodeName(ToGrpcStatus(status, 0).error_code());
+  SLUICE_LOG_EVENT(kInfo, "request")
+      .Word("id", engine_id)
+      .Word("http_id", facts.id)
+      .Text("model", model)
+      .Word("rpc", facts.method)
+      .Number("prompts", 1)
+      .Number("n", n)
+      .Number("prompt_tokens", prompt_tokens)
+      .Number("generated", generated)
+      .Number("queue_ms", queued, 1)
+      .Number("ttft_ms", first, 1)
+      .Number("total_ms",
+              std::chrono::duration<double, std::milli>(Clock::now() - facts.arrival).count(), 1)
+      .Word("finish", reasons)
+      .Word("status", CodeName(ToGrpcStatus(status, 0).error_code()));
 }
 
 GenerateCall::GenerateCall(const ServiceParts* parts, grpc::CallbackServerContext* context,
                            const wire::GenerateRequest* request)
-    : parts_(parts), context_(context), request_(request), record_(std::make_shared<Record>()) {
+    : parts_(parts),
+      context_(context),
+      request_(request),
+      deadline_(DeadlineOf(*context)),
+      record_(std::make_shared<Record>()) {
   record_->facts = ReceiveCall(context, "Generate");
   AnswerStream::Options options;
   options.backlog_bytes = parts->backlog_bytes;
@@ -187,6 +218,7 @@ absl::Status GenerateCall::Submit(const std::shared_ptr<AnswerStream>& stream) {
   if (fields.return_prompt_token_ids) {
     start_.mutable_prompt_token_ids()->Assign(prompt.begin(), prompt.end());
   }
+  LogPrompt(*model_, request->id, record_->facts.id, prompt);
   request->prompt = std::move(prompt);
 
   engine::Engine* const engine = model_->engine.load();
@@ -230,9 +262,9 @@ void GenerateCall::OnWriteDone(bool ok) {
 
 void GenerateCall::OnCancel() {
   const std::shared_ptr<AnswerStream> stream = stream_;
-  const bool late = std::chrono::system_clock::now() >= context_->deadline();
-  stream->OnGone(late ? absl::DeadlineExceededError("the call's deadline has passed")
-                      : absl::CancelledError("the client cancelled the call"));
+  stream->OnGone(IsLate(deadline_, record_->facts.arrival)
+                     ? absl::DeadlineExceededError("the call's deadline has passed")
+                     : absl::CancelledError("the client cancelled the call"));
 }
 
 }  // namespace sluice::server::rpc

@@ -3,6 +3,7 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 
@@ -61,6 +62,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<wire::GenerateRespons
   const ServiceParts* const parts_;
   grpc::CallbackServerContext* const context_;
   const wire::GenerateRequest* const request_;
+  const std::chrono::steady_clock::time_point deadline_;  // max(): none
   const std::shared_ptr<Record> record_;
   std::shared_ptr<ServedModel> model_;
   std::string reason_;  // why it is turned away, see CallObserver

@@ -91,6 +91,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Listen(const GrpcOptions
     return engine::Unavailable("gRPC can't listen on " + Address(options) +
                                " (is the port taken?)");
   }
+  GrpcOptions bound = options;
+  bound.port = impl->port;
+  SLUICE_LOG(kInfo) << "gRPC: " << Address(bound);
   impl->readiness->Watch([health = &impl->health](Readiness::State state) {
     health->SetServing(state == Readiness::State::kReady);
   });

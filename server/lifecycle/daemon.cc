@@ -281,6 +281,9 @@ int RunDaemon(ServeOptions options) {
   log.repeats_max = options.log_repeats;
   log.prompts = options.log_prompts;
   engine::SetLogOptions(log);
+  for (const std::string& warning : options.warnings) {
+    SLUICE_LOG(kWarning) << "configuration: " << warning;
+  }
   // Never destroyed: the thread that waits for a second signal may still hold on to it.
   static Daemon* const daemon = new Daemon(std::move(options));
   const int code = daemon->Run();

@@ -1,17 +1,14 @@
 #include "server/openai/request_fields.h"
 
-#include <algorithm>
-#include <boost/json/parse.hpp>
 #include <utility>
 
+#include "server/models/chat_message.h"
 #include "server/openai/common_fields.h"
 
 namespace sluice::server::openai {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 
 std::string Indexed(std::string_view name, size_t i) {
   return std::string(name) + "[" + std::to_string(i) + "]";
@@ -54,92 +51,41 @@ void ReadContent(const FieldReader& message, std::string* out) {
   }
 }
 
-// Templates read arguments as an object; the wire has them as a string that holds JSON.
-json::value ParseArguments(json::value call) {
-  auto* object = call.if_object();
-  if (object == nullptr) return call;
-  auto* function = object->if_contains("function");
-  if (function == nullptr || !function->is_object()) return call;
-  auto* arguments = function->get_object().if_contains("arguments");
-  if (arguments == nullptr || !arguments->is_string()) return call;
-  json::parse_options options;
-  options.max_depth = JsonLimits().depth;
-  boost::system::error_code error;
-  json::value parsed = json::parse(arguments->get_string(), error, {}, options);
-  if (!error && parsed.is_object()) *arguments = std::move(parsed);
-  return call;
+// A status "field: what" as this reader's error.
+void FailAs(const FieldReader& fields, const absl::Status& status) {
+  const std::string message = engine::Message(status);
+  const size_t colon = message.find(": ");
+  fields.Fail(message.substr(0, colon), message.substr(colon + 2));
 }
 
 void ReadMessage(const FieldReader& fields, json::array* out) {
-  json::object message;
-  std::string role;
+  ChatMessage message;
   if (fields.ok() && fields.Get("role") == nullptr) fields.Fail("role", "is missing");
-  fields.String("role", &role);
-  if (!fields.ok()) return;
-  if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
-    return fields.Fail(
-        "role", "\"" + Clip(role) + "\" is not one of system, developer, user, assistant, tool");
-  }
-  // OpenAI's newer name for the same thing; models know the older one.
-  message["role"] = role == "developer" ? "system" : role;
+  fields.String("role", &message.role);
   std::string content;
   ReadContent(fields, &content);
-  if (role != "assistant" && fields.ok() && !fields.Has("content")) {
-    return fields.Fail("content", "is missing");
-  }
-  message["content"] = content;
-  for (const char* name : {"name", "tool_call_id", "reasoning_content"}) {
-    std::string text;
-    fields.String(name, &text);
-    if (!text.empty()) message[name] = text;
-  }
-  std::string reasoning;
+  if (fields.Has("content")) message.content = std::move(content);
+  fields.String("name", &message.name);
+  fields.String("tool_call_id", &message.tool_call_id);
+  fields.String("reasoning_content", &message.reasoning_content);
+  std::string reasoning;  // another name for the same thing
   fields.String("reasoning", &reasoning);
-  if (!reasoning.empty()) message["reasoning_content"] = reasoning;
-  if (const json::array* calls = fields.Array("tool_calls"); calls && !calls->empty()) {
-    json::array parsed;
-    for (const json::value& call : *calls) parsed.push_back(ParseArguments(call));
-    message["tool_calls"] = std::move(parsed);
-  }
-  out->push_back(std::move(message));
-}
-
-// Names that only the server may give to a template.
-bool IsReserved(std::string_view name) {
-  constexpr std::string_view kReserved[] = {"messages",
-                                            "tools",
-                                            "documents",
-                                            "chat_template",
-                                            "bos_token",
-                                            "eos_token",
-                                            "tokenize",
-                                            "add_generation_prompt",
-                                            "continue_final_message"};
-  return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
+  if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
+  if (const json::array* calls = fields.Array("tool_calls")) message.tool_calls = *calls;
+  if (!fields.ok()) return;
+  auto read = TemplateMessage(std::move(message));
+  if (!read.ok()) return FailAs(fields, read.status());
+  out->push_back(std::move(*read));
 }
 
 void ReadTemplateArguments(const FieldReader& fields, ChatPrompt* prompt) {
   fields.Bool("add_generation_prompt", &prompt->add_generation_prompt);
   fields.Bool("continue_final_message", &prompt->continue_final_message);
   if (const json::object* arguments = fields.Object("chat_template_kwargs")) {
-    for (const auto& member : *arguments) {
-      if (IsReserved(View(member.key()))) {
-        return fields.Fail("chat_template_kwargs", "\"" + std::string(View(member.key())) +
-                                                       "\" is not the caller's to set");
-      }
+    if (const absl::Status status = CheckTemplateArguments(*arguments); !status.ok()) {
+      return FailAs(fields, status);
     }
     prompt->template_arguments = *arguments;
-  }
-}
-
-void CheckContinuation(const FieldReader& fields, const ChatPrompt& prompt) {
-  if (!prompt.continue_final_message) return;
-  const json::object& last = prompt.messages.back().get_object();
-  if (prompt.add_generation_prompt && fields.Get("add_generation_prompt") != nullptr) {
-    fields.Fail("continue_final_message", "excludes add_generation_prompt: true");
-  } else if (last.at("role") != "assistant" || last.at("content").get_string().empty()) {
-    fields.Fail("continue_final_message",
-                "the last message must be the assistant's and have content");
   }
 }
 
@@ -207,7 +153,11 @@ void ReadMessages(const FieldReader& fields, const RequestCaps& caps, ChatPrompt
     }
   }
   ReadTemplateArguments(fields, prompt);
-  if (fields.ok()) CheckContinuation(fields, *prompt);
+  if (fields.ok()) {
+    const absl::Status status =
+        CheckContinuation(*prompt, fields.Get("add_generation_prompt") != nullptr);
+    if (!status.ok()) FailAs(fields, status);
+  }
   if (prompt->continue_final_message) prompt->add_generation_prompt = false;
 }
 

@@ -70,10 +70,7 @@ bool FindAttribute(Runtime& runtime, const Value& value, std::string_view name, 
     return true;
   }
   const Callable* callable = value.callable();
-  if (callable && name == "name" && callable->TypeName() == "Macro") {
-    *out = runtime.MakeText(callable->Name());
-    return true;
-  }
+  if (callable && callable->Attribute(runtime, name, out)) return true;
   const Method method = FindMethod(value, name);
   if (!method) return false;
   auto bound = std::make_shared<BoundMethod>(value, method, name);
@@ -136,6 +133,14 @@ Value GetAttribute(Runtime& runtime, const Value& value, std::string_view name) 
   if (const Dict* dict = value.dict()) {
     if (const Value* found = dict->Find(name)) return *found;
   }
+  return Runtime::MakeUndefined("'" + DescribeObject(value) + "' has no attribute '" +
+                                std::string(name) + "'");
+}
+
+Value GetOwnAttribute(Runtime& runtime, const Value& value, std::string_view name) {
+  if (value.is_undefined()) return FailUndefined(runtime, value);
+  Value result;
+  if (FindAttribute(runtime, value, name, &result)) return result;
   return Runtime::MakeUndefined("'" + DescribeObject(value) + "' has no attribute '" +
                                 std::string(name) + "'");
 }

@@ -135,7 +135,70 @@ Value StrftimeNow(Runtime& runtime, Arguments& arguments) {
   return runtime.MakeText(std::move(buffer));
 }
 
-// cycler(...).next(), .current and .reset() are left to plain namespaces; joiner is the one in use.
+// cycler(...): gives its items in turn, for ever.
+class Cycler : public Callable, public std::enable_shared_from_this<Cycler> {
+ public:
+  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {
+    for (const Value& item : items_) depth = std::max(depth, item.Depth() + 1);
+  }
+  Value Call(Runtime& runtime, Arguments&) const override {
+    return runtime.Fail("'Cycler' object is not callable");
+  }
+  std::string TypeName() const override { return "Cycler"; }
+  bool Attribute(Runtime& runtime, std::string_view name, Value* out) const override {
+    if (name == "current") {
+      *out = items_[at_];
+    } else if (name == "next" || name == "reset") {
+      if (depth >= kValueDepthMax) {
+        runtime.Exhausted("values nest deeper than " + std::to_string(kValueDepthMax) + " levels");
+        return true;
+      }
+      *out = Value(CallablePtr(std::make_shared<Step>(shared_from_this(), name == "reset")));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  // cycler.next and cycler.reset.
+  class Step : public Callable {
+   public:
+    Step(std::shared_ptr<const Cycler> cycler, bool resets)
+        : cycler_(std::move(cycler)), resets_(resets) {
+      depth = cycler_->depth + 1;
+    }
+    Value Call(Runtime& runtime, Arguments& arguments) const override {
+      if (!arguments.positional.empty() || !arguments.named.empty()) {
+        return runtime.Fail("cycler." + Name() + "() takes no arguments");
+      }
+      const Value now = cycler_->items_[cycler_->at_];
+      cycler_->at_ = resets_ ? 0 : (cycler_->at_ + 1) % cycler_->items_.size();
+      return resets_ ? Value(None{}) : now;
+    }
+    std::string TypeName() const override { return "method"; }
+    std::string Name() const override { return resets_ ? "reset" : "next"; }
+
+   private:
+    std::shared_ptr<const Cycler> cycler_;
+    bool resets_;
+  };
+
+  std::vector<Value> items_;
+  mutable size_t at_ = 0;
+};
+
+Value MakeCycler(Runtime& runtime, Arguments& arguments) {
+  if (!arguments.named.empty()) return runtime.Fail("cycler() takes no named arguments");
+  if (arguments.positional.empty()) return runtime.Fail("at least one item has to be provided");
+  auto cycler = std::make_shared<Cycler>(std::move(arguments.positional));
+  if (cycler->depth > kValueDepthMax) {
+    return runtime.Exhausted("values nest deeper than " + std::to_string(kValueDepthMax) +
+                             " levels");
+  }
+  return Value(CallablePtr(std::move(cycler)));
+}
+
 class Joiner : public Callable {
  public:
   explicit Joiner(std::string separator) : separator_(std::move(separator)) {}
@@ -169,10 +232,10 @@ Value FindFunction(std::string_view name) {
       return std::pair<std::string_view, CallablePtr>(
           function, std::make_shared<NativeFunction>(function, body));
     };
-    return new std::array<std::pair<std::string_view, CallablePtr>, 6>{
+    return new std::array<std::pair<std::string_view, CallablePtr>, 7>{
         {make("range", Range), make("dict", MakeDict), make("namespace", MakeNamespace),
          make("raise_exception", RaiseException), make("strftime_now", StrftimeNow),
-         make("joiner", MakeJoiner)}};
+         make("joiner", MakeJoiner), make("cycler", MakeCycler)}};
   }();
   for (const auto& [key, function] : *kFunctions) {
     if (key == name) return Value(function);

@@ -22,6 +22,8 @@ Value FindFunction(std::string_view name);
 // order that fits the form, and undefined when neither is there.
 Value GetAttribute(Runtime& runtime, const Value& value, std::string_view name);
 Value GetItem(Runtime& runtime, const Value& value, const Value& key);
+// The attribute alone, as the filter attr finds it: never an item.
+Value GetOwnAttribute(Runtime& runtime, const Value& value, std::string_view name);
 
 // value.name(arguments) without making the method a value; false when the name is not a method of
 // the value.

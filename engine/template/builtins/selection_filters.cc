@@ -96,7 +96,14 @@ Value ChooseFilter(Runtime& runtime, const Value& input, Arguments& arguments) {
   return Choose(runtime, input, arguments, by_attribute, wanted);
 }
 
-constexpr std::array<std::pair<std::string_view, Filter>, 5> kFilters = {{
+Value Attr(Runtime& runtime, const Value& input, Arguments& arguments) {
+  Parameters parameters(runtime, "attr", arguments, {"name"}, 1);
+  const std::string name = parameters.ok() ? parameters.Text(0, "") : "";
+  return parameters.ok() ? GetOwnAttribute(runtime, input, name) : Value();
+}
+
+constexpr std::array<std::pair<std::string_view, Filter>, 6> kFilters = {{
+    {"attr", Attr},
     {"map", Map},
     {"select", ChooseFilter<false, true>},
     {"reject", ChooseFilter<false, false>},

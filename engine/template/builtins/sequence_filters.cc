@@ -71,7 +71,12 @@ Value Reverse(Runtime& runtime, const Value& input, Arguments& arguments) {
   Items items;
   if (!Iterate(runtime, input, &items)) return Value();
   std::reverse(items.begin(), items.end());
-  if (!input.string()) return runtime.MakeList(std::move(items), List::Kind::kIterator);
+  if (!input.string()) {
+    // What Python's reversed() does not take is made a list.
+    const bool generator = input.list() && input.list()->kind == List::Kind::kIterator;
+    return runtime.MakeList(std::move(items),
+                            generator ? List::Kind::kList : List::Kind::kIterator);
+  }
   std::string out;
   for (const Value& item : items) out += item.string()->text;
   return runtime.MakeText(std::move(out));

@@ -20,7 +20,9 @@ const std::string& TextOf(const Value& self) { return self.string()->text; }
 template <std::string (*Map)(std::string_view)>
 Value Mapped(Runtime& runtime, const Value& self, Arguments& arguments) {
   if (!Parameters(runtime, "str method", arguments, {}).ok()) return Value();
-  return runtime.ChargeBytes(TextOf(self).size()) ? runtime.MakeText(Map(TextOf(self))) : Value();
+  return runtime.ChargeBytes(TextOf(self).size())
+             ? runtime.MakeText(Map(TextOf(self)), self.string()->escaped)
+             : Value();
 }
 
 // A method that is true when the text has characters and all of them satisfy a predicate.
@@ -81,7 +83,8 @@ Value StripMethod(Runtime& runtime, const Value& self, Arguments& arguments) {
     return Value();
   }
   const std::string_view view = chars;
-  return runtime.MakeText(Strip(TextOf(self), has_chars ? &view : nullptr, sides));
+  return runtime.MakeText(std::string(Strip(TextOf(self), has_chars ? &view : nullptr, sides)),
+                          self.string()->escaped);
 }
 
 Value MakeParts(Runtime& runtime, const std::vector<std::string_view>& parts) {

@@ -13,14 +13,6 @@
 namespace sluice::engine::jinja {
 namespace {
 
-// A filter without arguments that maps the input's text.
-template <std::string (*Map)(std::string_view)>
-Value Mapped(Runtime& runtime, const Value& input, Arguments& arguments) {
-  if (!Parameters(runtime, "filter", arguments, {}).ok()) return Value();
-  const std::string text = ToStr(runtime, input);
-  return runtime.ok() ? runtime.MakeText(Map(text)) : Value();
-}
-
 // The title filter's words begin after white space and - ( { [ <, unlike those of str.title.
 std::string TitleWords(std::string_view text) {
   std::string out;
@@ -44,6 +36,17 @@ std::string TitleWords(std::string_view text) {
   return out;
 }
 
+bool IsSafe(const Value& value) { return value.string() && value.string()->escaped; }
+
+// A filter without arguments that maps the input's text.
+template <std::string (*Map)(std::string_view)>
+Value Mapped(Runtime& runtime, const Value& input, Arguments& arguments) {
+  if (!Parameters(runtime, "filter", arguments, {}).ok()) return Value();
+  const std::string text = ToStr(runtime, input);
+  // The title filter puts words together, which are plain text then.
+  return runtime.ok() ? runtime.MakeText(Map(text), Map != TitleWords && IsSafe(input)) : Value();
+}
+
 Value Trim(Runtime& runtime, const Value& input, Arguments& arguments) {
   Parameters parameters(runtime, "trim", arguments, {"chars"});
   const bool has_chars = parameters.ok() && parameters[0] && !parameters[0]->is_none();
@@ -51,7 +54,8 @@ Value Trim(Runtime& runtime, const Value& input, Arguments& arguments) {
   const std::string text = ToStr(runtime, input);
   if (!parameters.ok() || !runtime.ChargeBytes(text.size() + 16 * chars.size())) return Value();
   const std::string_view view = chars;
-  return runtime.MakeText(Strip(text, has_chars ? &view : nullptr, StripSides::kBoth));
+  return runtime.MakeText(std::string(Strip(text, has_chars ? &view : nullptr, StripSides::kBoth)),
+                          IsSafe(input));
 }
 
 Value StringFilter(Runtime& runtime, const Value& input, Arguments& arguments) {
@@ -67,29 +71,7 @@ Value Safe(Runtime& runtime, const Value& input, Arguments& arguments) {
 Value ForceEscape(Runtime& runtime, const Value& input, Arguments& arguments) {
   if (!Parameters(runtime, "escape", arguments, {}).ok()) return Value();
   const std::string text = ToStr(runtime, input);
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return runtime.MakeText(std::move(out), true);
+  return runtime.MakeText(EscapeHtml(text), true);
 }
 
 Value Escape(Runtime& runtime, const Value& input, Arguments& arguments) {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "engine/template/value/operations.h"
+#include "engine/template/value/text.h"
 
 namespace sluice::engine::jinja {
 namespace {
@@ -189,6 +190,16 @@ Value FailOperands(Runtime& runtime, Arithmetic op, const Value& a, const Value&
                       a.TypeName() + "' and '" + b.TypeName() + "'");
 }
 
+// Text that is safe for HTML, joined to other text, has that escaped.
+Value Join(Runtime& runtime, const String& a, const String& b) {
+  const bool safe = a.escaped || b.escaped;
+  if (!runtime.MayHold(a.text.size() + b.text.size())) return Value();
+  if (!safe || (a.escaped && b.escaped)) return runtime.MakeText(a.text + b.text, safe);
+  const std::string text =
+      (a.escaped ? a.text : EscapeHtml(a.text)) + (b.escaped ? b.text : EscapeHtml(b.text));
+  return runtime.MayHold(text.size()) ? runtime.MakeText(text, true) : Value();
+}
+
 }  // namespace
 
 Value Calculate(Runtime& runtime, Arithmetic op, const Value& a, const Value& b) {
@@ -201,10 +212,7 @@ Value Calculate(Runtime& runtime, Arithmetic op, const Value& a, const Value& b)
   double x, y;
   if (a.ToDouble(&x) && b.ToDouble(&y)) return CalculateFloats(runtime, op, x, y);
   if (op == Arithmetic::kAdd) {
-    if (a.string() && b.string()) {
-      if (!runtime.MayHold(a.string()->text.size() + b.string()->text.size())) return Value();
-      return runtime.MakeText(a.string()->text + b.string()->text);
-    }
+    if (a.string() && b.string()) return Join(runtime, *a.string(), *b.string());
     const List *l = a.list(), *m = b.list();
     const auto plain = [](const List* list) { return list && list->kind == List::Kind::kList; };
     if ((plain(l) && plain(m)) || (l && m && l->is_tuple() && m->is_tuple())) {

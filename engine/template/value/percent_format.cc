@@ -26,7 +26,8 @@ class Formatter {
     const List* list = arguments.list();
     tuple_ = list && list->is_tuple() ? list : nullptr;
     // A list counts as a mapping here, as Python's check for one only looks for subscripts.
-    mapping_ = arguments.dict() || (list && !tuple_) || arguments.is_undefined();
+    mapping_ =
+        arguments.dict() || (list && !tuple_ && list->is_sequence()) || arguments.is_undefined();
   }
 
   Value Run() {

@@ -78,6 +78,10 @@ struct Callable {
   virtual Value Call(Runtime& runtime, Arguments& arguments) const = 0;
   virtual std::string TypeName() const { return "function"; }
   virtual std::string Name() const { return ""; }
+  // callable.name; false when it has no such attribute.
+  virtual bool Attribute(Runtime&, std::string_view /*name*/, Value* /*out*/) const {
+    return false;
+  }
 
   int depth = 1;  // levels of values that it holds, as Value::Depth counts them
 };

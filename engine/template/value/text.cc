@@ -286,4 +286,30 @@ std::string_view Strip(std::string_view text, const std::string_view* chars, Str
   return text.substr(begin, end - begin);
 }
 
+std::string EscapeHtml(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace sluice::engine::jinja

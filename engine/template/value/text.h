@@ -43,4 +43,7 @@ std::string SwapCase(std::string_view text);
 enum class StripSides { kLeft, kRight, kBoth };
 std::string_view Strip(std::string_view text, const std::string_view* chars, StripSides sides);
 
+// With & < > ' " as character references, as markupsafe writes them.
+std::string EscapeHtml(std::string_view text);
+
 }  // namespace sluice::engine::jinja

@@ -68,7 +68,7 @@ Reading ReadEnvironment(const Schema& schema, const std::vector<std::string>& en
       continue;
     }
     const std::string nearest = Nearest(name, known);
-    out.warnings.push_back("environment: no setting is named " + name + ": ignored" +
+    out.warnings.push_back("no setting is named " + name + ": ignored" +
                            (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
   }
   // Sorted, since the environment's order means nothing.

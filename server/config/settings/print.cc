@@ -42,7 +42,7 @@ std::string FlagsOf(const Setting& setting) {
   if (setting.flag.empty()) return "--set " + setting.path + "=" + setting.value_name;
   std::string flags = "--" + setting.flag;
   if (setting.letter != 0) flags = "-" + std::string(1, setting.letter) + ", " + flags;
-  return flags + (setting.kind == Kind::kBool ? "" : " " + setting.value_name);
+  return flags + (setting.kind == Kind::kBool ? "[=false]" : " " + setting.value_name);
 }
 
 bool HasDefault(const Setting& setting) { return !PrintValue(setting, setting.fallback).empty(); }
@@ -77,9 +77,8 @@ std::string PrintDocumented(const Schema& schema) {
     for (size_t i = section.begin; i < section.end; ++i) {
       const Setting& setting = schema.settings()[i];
       std::string about = setting.help;
-      if (setting.required) about += "; required";
-      const std::string range = DescribeRange(setting);
-      if (!range.empty()) about += "; " + range;
+      const std::string range = setting.required ? "required" : DescribeRange(setting);
+      if (!range.empty()) about += " [" + range + "]";
       if (!setting.flag.empty()) about += " (--" + setting.flag + ")";
       out += "  # " + Wrapped(about, 4, "  # ") + "\n";
       out += "  " + KeyOf(setting) + ": " + PrintYaml(setting, setting.fallback) + "\n";
@@ -106,13 +105,12 @@ std::string PrintOptions(const Schema& schema) {
     for (size_t i = section.begin; i < section.end; ++i) {
       const Setting& setting = schema.settings()[i];
       std::string about = setting.help;
-      const std::string range = setting.allowed.empty() ? DescribeRange(setting) : "";
-      if (!range.empty()) about += "; " + range;
+      std::string facts = setting.allowed.empty() ? DescribeRange(setting) : "";
       if (HasDefault(setting)) {
-        about += "; default " + PrintValue(setting, setting.fallback);
-      } else if (setting.required) {
-        about += "; required";
+        facts += (facts.empty() ? "" : "; ") + ("default " + PrintValue(setting, setting.fallback));
       }
+      if (setting.required) facts = "required";
+      if (!facts.empty()) about += " [" + facts + "]";
       out += OptionLine(FlagsOf(setting), about);
     }
     out += "\n";

@@ -6,6 +6,7 @@ The interpreter is the program template_render_tool; SLUICE_TEMPLATE_TOOL names 
 """
 
 import copy
+import datetime
 import json
 import os
 import pathlib
@@ -64,6 +65,7 @@ def make_environment():
 
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return environment
 
 

@@ -66,7 +66,7 @@ def test_json_lines_stay_json_whatever_callers_send(json_daemon):
 
 
 def test_text_lines_stay_lines_whatever_callers_send(new_daemon):
-    server = new_daemon("--served-model-name", 'na"me\nforged line', "--lame-duck-seconds", "0")
+    server = new_daemon("--served-model-name", 'na"me forged line', "--lame-duck-seconds", "0")
     send_hostile_requests(server)
     server.post("/v1/completions", {"prompt": "x", "max_tokens": 2})
     server.wait_for_log("request id=")
@@ -76,7 +76,7 @@ def test_text_lines_stay_lines_whatever_callers_send(new_daemon):
     for line in log.splitlines():
         assert not line or re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [DIWE] ", line), line
         assert all(c == "\t" or c >= " " for c in line)
-    assert r'model="na\"me\nforged line"' in log
+    assert r'model="na\"me forged line"' in log
 
 
 def test_prompts_are_only_logged_when_asked(new_daemon):

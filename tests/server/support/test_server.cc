@@ -20,6 +20,7 @@ bool Eventually(const std::function<bool()>& condition) {
 TestServer::TestServer(TestServerOptions options) : options_(std::move(options)) {
   options_.limits.context_tokens = options_.model.context_tokens;
   options_.front.http.port = 0;
+  options_.front.grpc.port = options_.grpc ? 0 : -1;
   options_.front.version = "test";
   model_ = MakeChatModel(options_.model);
   registry_.Add(model_);

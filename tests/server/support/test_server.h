@@ -22,7 +22,8 @@ struct TestServerOptions {
                                 .vocabulary = kFirstWord + 6};
   server::FrontOptions front;
   std::function<bool(uint64_t step)> fails;
-  bool load = true;  // false: stays "loading" until Load
+  bool load = true;   // false: stays "loading" until Load
+  bool grpc = false;  // with a gRPC port
 };
 
 // The server as the daemon puts it together, over a scripted executor, on a free port.
@@ -33,6 +34,7 @@ class TestServer {
 
   void Load();
   uint16_t port() const { return front_->port(); }
+  uint16_t grpc_port() const { return front_->grpc_port(); }
   engine::Engine& engine() { return *engine_; }
   server::Front& front() { return *front_; }
   server::Readiness& readiness() { return readiness_; }
