@@ -29,16 +29,6 @@ std::string_view MetadataOf(const grpc::CallbackServerContext& context, const st
   return {entry->second.data(), entry->second.size()};
 }
 
-std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
-  using std::chrono::steady_clock;
-  using std::chrono::system_clock;
-  const auto left = context.deadline() - system_clock::now();
-  // What lies so far away is no deadline, and would leave the range of times.
-  if (context.deadline() == system_clock::time_point::max() || left > std::chrono::hours(24 * 365))
-    return steady_clock::time_point::max();
-  return steady_clock::now() + left;
-}
-
 grpc::Status EndCall(const CallFacts& facts, const CallObserver& observer,
                      grpc::ServerContextBase* context, const CallEnd& end) {
   if (end.retry_after_seconds > 0) {

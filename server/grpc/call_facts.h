@@ -30,8 +30,6 @@ CallFacts ReceiveCall(grpc::CallbackServerContext* context, std::string method);
 
 // A metadata entry of the call; empty when there is none, or for an empty name.
 std::string_view MetadataOf(const grpc::CallbackServerContext& context, const std::string& name);
-// On the engine's clock; its greatest time for none.
-std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerContext& context);
 
 // One line, for a call that was refused before the engine had it. No text of the caller's.
 void LogRefused(const CallFacts& facts, const absl::Status& status);

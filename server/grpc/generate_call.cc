@@ -202,7 +202,7 @@ absl::Status GenerateCall::Submit(const std::shared_ptr<AnswerStream>& stream) {
   request->sampling.seed = fields.seed.value_or(RandomBits());
   request->stop = std::move(fields.stop);
   ApplyTerms(fields.terms, MetadataOf(*context_, parts_->caps.tenant_header), request.get());
-  request->deadline = DeadlineOf(*context_);
+  request->deadline = deadline_;
   const bool chat = std::holds_alternative<ChatPrompt>(fields.prompt);
   request->stop.max_tokens = fields.max_tokens.value_or(
       chat ? model_->facts.context_tokens - static_cast<int32_t>(prompt.size())
