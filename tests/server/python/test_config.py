@@ -139,7 +139,7 @@ def test_the_default_file_in_configs_is_the_defaults():
         {path: value for path, (value, _) in effective().items()}
 
 
-@pytest.mark.parametrize("name", ["small", "large"])
+@pytest.mark.parametrize("name", ["small", "large", "tenants"])
 def test_the_files_in_configs_are_valid_and_say_what_differs(name):
     settings = effective("--config", str(ROOT / f"configs/{name}.yaml"))
     defaults = effective()
@@ -182,3 +182,29 @@ def test_served_from_file_and_environment(file, monkeypatch):
     finally:
         process.kill()
         process.wait()
+
+
+def test_tenants_are_read_before_anything_is_loaded():
+    def wrong(entry):
+        done = run("serve", "--model", "/nowhere.gguf", "--tenants", entry)
+        assert done.returncode == 2, done.stderr
+        return done.stderr
+
+    assert "engine.tenants" in wrong("gold weight=0")
+    assert "weight=0 is not in [0.001" in wrong("gold weight=0")
+    assert "the tenant's name comes first" in wrong("weight=2")
+    assert "none of weight=, running=, open=" in wrong("gold speed=2")
+    assert "is not of the form NAME=NUMBER" in wrong("gold weight=fast")
+    assert "running=1.5" in wrong("gold running=1.5")
+    assert "the tenant is there already" in wrong("gold weight=1,gold weight=2")
+    # Right as it is: what is missing then is the model.
+    assert run("serve", "--model", "/nowhere.gguf", "--tenants", "gold weight=2,* open=5").returncode == 1
+
+
+def test_replay_refuses_what_is_no_record(tmp_path):
+    assert run("replay").returncode == 2
+    assert "can't read" in run("replay", str(tmp_path / "nothing")).stderr
+    text = tmp_path / "text"
+    text.write_text("no record")
+    done = run("replay", str(text))
+    assert done.returncode == 2 and "no flight record" in done.stderr

@@ -47,6 +47,8 @@ void TestServer::Load() {
     readiness_.Set(server::Readiness::State::kFailed);
     fatal_ = true;
   };
+  // The scripted executor goes by the tokens that plans name: all of a prompt's must be among them.
+  options_.engine.share_prefixes = false;
   engine_ = std::make_unique<engine::Engine>(std::move(parts), options_.engine);
   model_->engine.store(engine_.get());
   readiness_.Set(server::Readiness::State::kReady);

@@ -1,0 +1,98 @@
+"""What callers see of the batcher on the real model: reuse of what is computed, terms of service, flight records."""
+import signal
+import statistics
+import subprocess
+import time
+
+import httpx
+import pytest
+
+from servers import SLUICED
+
+WORDS = "one two three four five six seven eight nine ten red green blue dark light cold warm".split()
+
+
+def text_of(seed, words):
+    return " ".join(WORDS[(seed * 7919 + i * i + 13 * i) % len(WORDS)] for i in range(words))
+
+
+def complete(server, prompt, headers=None, **more):
+    body = {"prompt": prompt, "max_tokens": 4, "temperature": 0, "return_token_ids": True, **more}
+    begin = time.perf_counter()
+    response = httpx.post(server.url + "/v1/completions", json=body, timeout=120, headers=headers)
+    answer = response.json()
+    assert response.status_code == 200, answer
+    usage = answer["usage"]
+    return answer["choices"][0]["token_ids"], usage["prompt_tokens_details"]["cached_tokens"], \
+        time.perf_counter() - begin
+
+
+def test_a_shared_beginning_is_computed_once_and_answers_stay_the_same(new_daemon):
+    sharing, alone = new_daemon(), new_daemon("--share-prefixes", "false")
+    prefix = text_of(1, 400)
+    times = []
+    for i in range(6):
+        prompt = f"{prefix} and {text_of(50 + i, 5)}"
+        tokens, cached, seconds = complete(sharing, prompt)
+        assert tokens == complete(alone, prompt)[0]
+        assert cached == 0 if i == 0 else cached >= 400
+        times.append(seconds)
+    assert complete(alone, prefix)[1] == 0
+    assert times[0] > 2 * statistics.median(times[1:])
+    assert sharing.metric("vllm:prefix_cache_hits_total") >= 5 * 400
+    assert sharing.metric("sluice_kv_cache_usage_perc") == 0
+    assert sharing.metric("sluice_kv_cache_kept_blocks") > 20
+
+
+def test_n_answers_share_their_prompt(new_daemon):
+    server = new_daemon()
+    computed = server.metric("sluice_iteration_tokens_total_sum")
+    body = {"prompt": text_of(3, 300), "max_tokens": 2, "n": 4, "seed": 1}
+    answer = server.post("/v1/completions", body).json()
+    assert len(answer["choices"]) == 4
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, "what the first one found"
+    computed = server.metric("sluice_iteration_tokens_total_sum") - computed
+    assert computed < answer["usage"]["prompt_tokens"] + 20
+
+
+def test_salts_and_tenants_share_nothing(new_daemon):
+    server = new_daemon("--tenant-header", "X-Tenant")
+    prompt = text_of(2, 100)
+    assert complete(server, prompt)[1] == 0
+    assert complete(server, prompt)[1] > 90
+    assert complete(server, prompt, cache_salt="s")[1] == 0
+    assert complete(server, prompt, cache_salt="s")[1] > 90
+    assert complete(server, prompt, headers={"X-Tenant": "a"})[1] == 0
+    assert complete(server, prompt, headers={"X-Tenant": "b"})[1] == 0
+    assert complete(server, prompt, headers={"X-Tenant": "a"})[1] > 90
+
+
+def test_terms_are_checked(new_daemon):
+    server = new_daemon("--priorities", "true", "--set", "engine.tenants=small open=1", "--tenant-header", "x-tenant")
+    for field, value in (("priority", 1001), ("priority", "high"), ("cache_salt", "x" * 257), ("tpot_slo_ms", -1)):
+        response = server.post("/v1/completions", {"prompt": "a", "max_tokens": 1, field: value})
+        assert response.status_code == 400, (field, response.text)
+        assert response.json()["error"]["param"] == field
+    assert complete(server, "a", priority=-5)[0]
+    assert complete(server, "a", headers={"x-tenant": "small"})[0]
+    plain = new_daemon()
+    refused = plain.post("/v1/completions", {"prompt": "a", "max_tokens": 1, "priority": 1})
+    assert refused.status_code == 400 and "requests.priorities" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("steps_in_flight", ["1", "2"])
+def test_what_was_planned_is_planned_again_from_its_record(new_daemon, tmp_path, steps_in_flight):
+    record = tmp_path / "record"
+    server = new_daemon("--flight-record", str(record), "--steps-in-flight", steps_in_flight)
+    with server.http() as client:
+        for i in range(4):
+            with client.stream("POST", "/v1/completions",
+                               json={"prompt": text_of(i % 2, 60), "max_tokens": 200, "stream": True, "n": 2}) as stream:
+                for line, _ in zip(stream.iter_lines(), range(20 if i % 2 else 10_000)):
+                    assert "error" not in line
+    server.wait_until_idle()
+    server.process.send_signal(signal.SIGUSR1)
+    server.wait_for_log("flight record written")
+    done = subprocess.run([SLUICED, "replay", record], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every plan came out as recorded" in done.stdout and "8 answers" in done.stdout
