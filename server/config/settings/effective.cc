@@ -31,17 +31,10 @@ std::string Effective::Told(size_t setting) const {
 void Effective::CheckRelations(std::vector<std::string>* errors) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Setting& setting = schema_->settings()[i];
-    if (!setting.at_least.empty()) {
-      const size_t other = schema_->FindPath(setting.at_least);
-      if (value(i) < value(other)) {
-        errors->push_back(Told(i) + " may not be less than " + Told(other));
-      }
-    }
-    if (!setting.at_most.empty()) {
-      const size_t other = schema_->FindPath(setting.at_most);
-      if (value(other) < value(i) && value(other) != Value(int64_t{0})) {
-        errors->push_back(Told(i) + " may not be more than " + Told(other));
-      }
+    if (setting.at_least.empty()) continue;
+    const size_t other = schema_->FindPath(setting.at_least);
+    if (value(i) < value(other)) {
+      errors->push_back(Told(i) + " may not be less than " + Told(other));
     }
   }
 }

@@ -110,7 +110,6 @@ absl::StatusOr<Setting> ReadSetting(const std::string& path, const FieldDescript
   setting.required = option.required();
   setting.secret = option.secret();
   setting.at_least = option.at_least();
-  setting.at_most = option.at_most();
   setting.value_name = option.value_name().empty() ? ValueNameOf(setting) : option.value_name();
   SLUICE_RETURN_IF_ERROR(ReadValues(option, &setting));
   return setting;
@@ -163,12 +162,10 @@ absl::Status Schema::Add(Setting setting) {
 
 absl::Status Schema::CheckRelations() const {
   for (const Setting& setting : settings_) {
-    for (const std::string& other : {setting.at_least, setting.at_most}) {
-      if (other.empty()) continue;
-      const int index = FindPath(other);
-      if (index < 0 || settings_[index].kind != setting.kind) {
-        return At(setting.path, InvalidArgument("can't be compared with " + other));
-      }
+    if (setting.at_least.empty()) continue;
+    const int other = FindPath(setting.at_least);
+    if (other < 0 || settings_[other].kind != setting.kind) {
+      return At(setting.path, InvalidArgument("can't be compared with " + setting.at_least));
     }
   }
   return absl::OkStatus();

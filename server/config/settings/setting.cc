@@ -135,7 +135,6 @@ std::string DescribeRange(const Setting& setting) {
   }
   if (setting.multiple_of > 0) range += ", a multiple of " + std::to_string(setting.multiple_of);
   if (!setting.at_least.empty()) range += ", at least " + setting.at_least;
-  if (!setting.at_most.empty()) range += ", at most " + setting.at_most;
   return range;
 }
 

@@ -30,7 +30,6 @@ struct Setting {
   std::vector<std::string> allowed;  // of kText and kList; empty: any
   int64_t multiple_of = 0;           // of whole numbers; 0: any
   std::string at_least;              // path of a setting that this one may not be below
-  std::string at_most;               // path of one that this may not be above; 0 here is exempt
   std::string value_name;            // for --help, as "FILE"
   std::string help;
   bool required = false;  // serving needs a value

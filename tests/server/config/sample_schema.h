@@ -119,7 +119,7 @@ inline const Schema& SampleSchema() {
     auto* pin = message.Add("door", "pin", Field::TYPE_INT32);
     pin->set_secret(true);
     pin->set_max("9999");
-    message.Add("door", "port", Field::TYPE_INT32)->set_at_most("web.port");
+    message.Add("door", "port", Field::TYPE_INT32)->set_max("100");
     auto built = message.Build();
     EXPECT_TRUE(built.ok()) << engine::Message(built.status());
     return *std::move(built);

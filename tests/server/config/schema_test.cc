@@ -117,9 +117,6 @@ TEST(Settings, RelationsNameBothValuesAndTheirOrigins) {
   EXPECT_EQ(FirstError({{"web.few", "11"}}),
             "web.most = 10 (default) may not be less than web.few = 11 (flag --web.few)");
   EXPECT_EQ(FirstError({{"web.few", "11"}, {"web.most", "15"}}), "");
-  EXPECT_EQ(FirstError({{"door.port", "81"}}),
-            "door.port = 81 (flag --door.port) may not be more than web.port = 80 (default)");
-  EXPECT_EQ(FirstError({{"door.port", "81"}, {"web.port", "0"}}), "");  // 0: no limit
 }
 
 TEST(Settings, WhatIsRequiredIsAskedForByAllItsNames) {

@@ -28,8 +28,8 @@ def new_daemon(tmp_path):
     """Starts daemons of the test's own; stops those that still run."""
     started = []
 
-    def start(*flags, wait=True):
-        started.append(start_daemon(tmp_path / f"log{len(started)}", *flags, wait=wait))
+    def start(*flags, **options):
+        started.append(start_daemon(tmp_path / f"log{len(started)}", *flags, **options))
         return started[-1]
 
     yield start

@@ -151,7 +151,7 @@ def test_sighup_without_a_terminal_changes_nothing(new_daemon):
 
 def test_the_exit_codes_are_those_that_are_documented(tmp_path):
     help_text = subprocess.run([str(SLUICED), "--help"], capture_output=True, text=True, timeout=30).stdout
-    assert "Exit codes: 0" in help_text
+    assert all(word in help_text for word in ("wrong usage", "engine failed", "128+n")), help_text
     usage = subprocess.run([str(SLUICED), "serve", "--no-such-flag", "1"], capture_output=True, text=True, timeout=30)
     assert usage.returncode == 2 and "no-such-flag" in usage.stderr
     world = subprocess.run([str(SLUICED), "serve", "--model", str(tmp_path / "none.gguf")], capture_output=True,

@@ -66,7 +66,7 @@ def test_json_lines_stay_json_whatever_callers_send(json_daemon):
 
 
 def test_text_lines_stay_lines_whatever_callers_send(new_daemon):
-    server = new_daemon("--served-model-name", 'na"me forged line', "--lame-duck-seconds", "0")
+    server = new_daemon(name='na"me forged line')
     send_hostile_requests(server)
     server.post("/v1/completions", {"prompt": "x", "max_tokens": 2})
     server.wait_for_log("request id=")
