@@ -118,6 +118,10 @@ std::variant<ServeOptions, PrintAndExit> ParseServe(const std::vector<std::strin
   const absl::Status tenants =
       config::ParseTenants(options.tenants, &engine.tenants, &engine.other_tenants);
   if (!tenants.ok()) return UsageError("serve", {engine::Message(tenants)});
+  // Headers come in lower case, and gRPC's metadata has no other.
+  for (char& c : options.front.caps.tenant_header) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
   options.front.version = SLUICE_VERSION;
   return options;
 }
