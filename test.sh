@@ -57,7 +57,7 @@ run_asan() {
     run_ctest asan all -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test)$'
 }
 # What has threads of its own.
-TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_metrics_test server_http_test"
+TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_metrics_test server_http_test server_answer_stream_test"
 run_tsan() {
   TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 \
     run_ctest tsan "$TSAN_TESTS" -R "^(${TSAN_TESTS// /|})\$"

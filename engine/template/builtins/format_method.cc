@@ -186,9 +186,17 @@ class FormatMethod {
   Value FindArgument(std::string_view name) {
     int64_t index = 0;
     std::string_view digits = name;
-    if (name.empty()) {
-      index = next_++;
-    } else if (!ParseNumber(&digits, &index) || !digits.empty()) {
+    const bool automatic = name.empty();
+    const bool numbered = automatic || (ParseNumber(&digits, &index) && digits.empty());
+    if (automatic) index = next_;
+    if (numbered && (automatic ? by_number_ : next_ > 0)) {
+      return runtime_.Fail("a format can't number some fields and leave others to be counted");
+    }
+    if (automatic) {
+      ++next_;
+    } else if (numbered) {
+      by_number_ = true;
+    } else {
       for (const auto& [key, value] : arguments_.named) {
         if (key == name) return value;
       }
@@ -268,7 +276,8 @@ class FormatMethod {
 
   Runtime& runtime_;
   const Arguments& arguments_;
-  int64_t next_ = 0;
+  int64_t next_ = 0;        // the argument of the next field without a name
+  bool by_number_ = false;  // a field has named its argument's number
   std::string out_;
 };
 

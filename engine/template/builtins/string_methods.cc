@@ -87,13 +87,13 @@ Value StripMethod(Runtime& runtime, const Value& self, Arguments& arguments) {
                           self.string()->escaped);
 }
 
-Value MakeParts(Runtime& runtime, const std::vector<std::string_view>& parts) {
+Value MakeParts(Runtime& runtime, const std::vector<std::string_view>& parts, const Value& self) {
   if (!runtime.MayHold(parts.size() * sizeof(Value))) return Value();
   std::vector<Value> items;
   items.reserve(parts.size());
   for (std::string_view part : parts) {
     if (!runtime.ok()) return Value();
-    items.push_back(runtime.MakeText(part));
+    items.push_back(runtime.MakeText(std::string(part), self.string()->escaped));
   }
   return runtime.MakeList(std::move(items));
 }
@@ -106,15 +106,15 @@ Value Split(Runtime& runtime, const Value& self, Arguments& arguments) {
   const bool at_space = !parameters[0] || parameters[0]->is_none();
   const std::string separator = at_space ? "" : parameters.Text(0, "");
   if (!parameters.ok() || !runtime.ChargeBytes(TextOf(self).size())) return Value();
-  if (at_space) return MakeParts(runtime, SplitAtSpace(TextOf(self), limit, from_right));
+  if (at_space) return MakeParts(runtime, SplitAtSpace(TextOf(self), limit, from_right), self);
   if (separator.empty()) return runtime.Fail("empty separator");
-  return MakeParts(runtime, SplitAt(TextOf(self), separator, limit, from_right));
+  return MakeParts(runtime, SplitAt(TextOf(self), separator, limit, from_right), self);
 }
 
 Value SplitLinesMethod(Runtime& runtime, const Value& self, Arguments& arguments) {
   Parameters parameters(runtime, "splitlines", arguments, {"keepends"});
   if (!parameters.ok() || !runtime.ChargeBytes(TextOf(self).size())) return Value();
-  return MakeParts(runtime, SplitLines(TextOf(self), parameters.Flag(0, false)));
+  return MakeParts(runtime, SplitLines(TextOf(self), parameters.Flag(0, false)), self);
 }
 
 template <bool from_right>

@@ -20,6 +20,17 @@ VARIABLES = {
     "de": {},
     "ld": [{"k": "x", "v": 2}, {"k": "y", "v": 1, "w": {"q": 5}}, {"k": "x", "v": 3}],
     "mix": [1, "two", None, 2.0, True, [1], {"k": "'q\""}],
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Hé"}, {"type": "image"}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, "<x>"]}}}],
+        },
+        {"role": "tool", "content": "{\"t\": 1}"},
+        {"role": "user", "content": " thanks </think> ok\n"},
+    ],
 }
 NAMES = list(VARIABLES) + ["missing"]
 STRINGS = [
@@ -157,6 +168,19 @@ FILTERS = [
     "format(1, 2)",
     "count",
     "trim('Hd')",
+    "attr('upper')",
+    "attr('k')",
+    "map(attribute='content')",
+    "map(attribute='role')",
+    "selectattr('role', 'in', ['user', 'tool'])",
+    "rejectattr('content', 'none')",
+    "selectattr('tool_calls', 'defined')",
+    "map('trim')",
+    "map('default', '-')",
+    "map('tojson')",
+    "select('mapping')",
+    "tojson(indent=4, sort_keys=true)",
+    "tojson(separators=(',', ':'))",
 ]
 METHODS = [
     "strip()",
@@ -270,7 +294,31 @@ def expression(rng, depth):
             ]
         )
     inner = lambda: expression(rng, depth - 1)  # noqa: E731
-    kind = rng.randrange(16)
+    kind = rng.randrange(18)
+    if kind == 16:
+        return rng.choice(
+            [
+                f"messages[{rng.randrange(-6, 6)}].{rng.choice(['role', 'content', 'tool_calls'])}",
+                f"messages[{rng.choice(['1:', '::-1', ':-1', '::2'])}]",
+                f"('%s|%s' % ({inner()}, {inner()}))",
+                f"('%5.5s' % {inner()})",
+                f"'{{}}:{{0}}'.format({inner()})",
+                f"'{{!r:>8}}'.format({inner()})",
+            ]
+        )
+    if kind == 17:
+        return rng.choice(
+            [
+                f"(messages|last).content.split('</think>')[{rng.choice(['0', '-1', '1', '2'])}]",
+                f"({inner()}).get('content', {inner()})",
+                f"({inner()} in messages|map(attribute='role'))",
+                f"', '.join({inner()}|map('string'))",
+                f"{{'user': 'u', 'tool': {inner()}}}.get({inner()}, 'x')",
+                f"namespace(a={inner()}).a",
+                f"[{inner()}] + [{inner()}]",
+                f"({inner()} or {inner()})",
+            ]
+        )
     if kind < 4:
         return f"{inner()} {rng.choice(BINARY)} {inner()}"
     if kind < 7:
@@ -319,7 +367,7 @@ def tag(rng, text):
 def statement(rng, depth):
     body = lambda: block(rng, depth - 1)  # noqa: E731
     expr = lambda: expression(rng, 2)  # noqa: E731
-    kind = rng.randrange(13) if depth > 0 else 0
+    kind = rng.randrange(16) if depth > 0 else 0
     if kind < 4:
         return f"{{{{{rng.choice(['', '-', '+'])} {expr()} {rng.choice(['', '-'])}}}}}"
     if kind == 4:
@@ -353,7 +401,7 @@ def statement(rng, depth):
                 "",
                 "{% if loop.index > 1 %}{% break %}{% endif %}",
                 "{% if x == 1 %}{% continue %}{% endif %}",
-                "{% set n = x %}",
+                "{{ n }}{% set n = x %}",
             ]
         )
         condition = rng.choice(["", "", " if x", f" if {expr()}"])
@@ -378,8 +426,11 @@ def statement(rng, depth):
             + tag(rng, "endfor")
         )
     if kind == 7:
+        # Jinja2 takes a name that a block sets as unset in the loops before, unless the block itself
+        # reads it first: so it does.
         return (
-            tag(rng, f"set {rng.choice(['n', 'y', 's', 'a, b'])} = {expr()}")
+            "{{ n }}{{ s|length }}"
+            + tag(rng, f"set {rng.choice(['n', 'y', 's', 'a, b'])} = {expr()}")
             + "{{ n }}{{ y }}{{ b }}"
         )
     if kind == 8:
@@ -418,6 +469,40 @@ def statement(rng, depth):
                 tag(rng, "generation") + body() + tag(rng, "endgeneration"),
                 tag(rng, f"with y = {expr()}, q = 1") + "{{ y }}" + body() + tag(rng, "endwith"),
             ]
+        )
+    if kind == 13:
+        test = rng.choice(
+            [
+                "message.role == 'user'",
+                "message['content'] is string",
+                "message.content is none",
+                "message.tool_calls",
+                "loop.previtem is defined and loop.previtem.role != message.role",
+                expr(),
+            ]
+        )
+        return (
+            tag(rng, f"for message in {rng.choice(['messages', 'messages[::-1]', 'messages[1:]'])}")
+            + tag(rng, f"if {test}")
+            + rng.choice(["{{ message.role }}", "{{ message.content|tojson }}", "{{ loop.index0 }}", body()])
+            + tag(rng, "else")
+            + body()
+            + tag(rng, "endif")
+            + rng.choice(["", "{% if loop.index > 2 %}{% break %}{% endif %}", tag(rng, "continue") + "x"])
+            + tag(rng, "endfor")
+        )
+    if kind == 14:
+        return (
+            "{% set c = cycler('a', 1, none) %}"
+            + tag(rng, f"for x in {rng.choice(['l', 'mix', 'ls'])}")
+            + rng.choice(["{{ c.next() }}", "{{ c.current }}{{ c.reset() }}", "{{ c.next() ~ c.current }}"])
+            + tag(rng, "endfor")
+        )
+    if kind == 15:
+        return (
+            tag(rng, f"for x in {rng.choice(['[[1, [2]], [3]]', 'ld', expr()])} recursive")
+            + rng.choice(["{{ loop.depth }}", "{{ loop(x) if x is sequence and x is not string else x }}"])
+            + tag(rng, "endfor")
         )
     return (
         "{% macro w(t) %}({{ caller(t) }}){% endmacro %}"

@@ -120,6 +120,17 @@ TEST(TemplateLanguage, MacrosTakeArgumentsAndCallers) {
           "3210"}});
 }
 
+TEST(TemplateLanguage, DefaultsSeeTheParametersBefore) {
+  EXPECT_EQ(RenderText("{% macro m(a, b=a, c=n) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}",
+                       R"({"n": 7})"),
+            "117");
+  EXPECT_EQ(
+      RenderText("{% macro m(a=n, n=2) %}[{{ a }}{{ n }}]{% endmacro %}{{ m() }}", R"({"n": 7})"),
+      "[2]");
+  EXPECT_EQ(RenderText("{% macro m(a, b=1) %}{% endmacro %}{{ m.name }}{{ m.arguments }}"),
+            "m('a', 'b')");
+}
+
 TEST(TemplateLanguage, FiltersAndTests) {
   Check({{"{{ d | tojson }}", R"({"b": 1, "a": [1, "x"], "items": "own"})"},
          {"{{ {'a': [1, {}], 'é<&': none} | tojson(indent=2) }}",
@@ -144,6 +155,28 @@ TEST(TemplateLanguage, FiltersAndTests) {
           "TrueTrueTrueTrueTrue"},
          {"{{ n is not defined }}{{ l is iterable }}{{ 1 is in [1] }}{{ yes is sameas true }}",
           "FalseTrueTrueTrue"}});
+}
+
+TEST(TemplateLanguage, CyclersGoRound) {
+  EXPECT_EQ(RenderText("{% set c = cycler('a', 2) %}{{ c.next() }}{{ c.next() }}{{ c.next() }}"
+                       "{{ c.current }}{{ c.reset() }}{{ c.current }}"),
+            "a2a2Nonea");
+  EXPECT_EQ(RenderText("{{ cycler() }}"),
+            "error: line 1, column 10: at least one item has to be provided");
+  // A ring of a cycler and a namespace is taken apart at the end (seen by the leak checker).
+  EXPECT_EQ(
+      RenderText("{% set n = namespace() %}{% set n.c = cycler(n) %}{{ n.c.next is defined }}"),
+      "True");
+}
+
+TEST(TemplateLanguage, SafeTextEscapesWhatIsAddedToIt) {
+  EXPECT_EQ(RenderText("{{ '<a>' + ('<b>'|safe) }}"), "&lt;a&gt;<b>");
+  EXPECT_EQ(RenderText("{{ (' <b> '|safe).strip() + '&' }}"), "<b>&amp;");
+  EXPECT_EQ(RenderText("{{ '<a>' ~ ('<b>'|safe) }}"), "<a><b>");
+}
+
+TEST(TemplateLanguage, AttrFindsNoItems) {
+  EXPECT_EQ(RenderText("{{ {'a': 1}|attr('a') }}{{ namespace(a=2)|attr('a') }}"), "2");
 }
 
 TEST(TemplateLanguage, StringMethods) {

@@ -204,6 +204,26 @@ def conversations():
         {"role": "tool", "content": {"a": [1, "ü"]}},
         {"role": "tool", "content": "second"},
     ]
+    yield "thinking_switch", [
+        system("Careful. /no_think"),
+        user("a /think"),
+        {"role": "assistant", "content": None, "reasoning_content": None, "tool_calls": None},
+        user([]),
+        {"role": "assistant", "content": [{"type": "text", "text": "x"}], "tool_calls": []},
+    ]
+    yield "call_ids", [
+        user("a"),
+        {"role": "assistant", "tool_calls": [call("now", "", "1"), call("sum", {"s": "\"<&>'\n"}, "")]},
+        {"role": "tool", "content": [{"output": "1", "type": "text", "text": "t"}], "tool_call_id": "1"},
+        {"role": "tool", "content": None, "tool_call_id": "unknown"},
+        {"role": "tool", "content": "", "name": "sum"},
+        assistant("done </think> and <response>done</response>"),
+    ]
+    yield "long", [system("s")] + [
+        message
+        for i in range(60)
+        for message in (user(f"{i}? " + "wörd " * (i % 7)), assistant(f"\n{i}!" + "\n" * (i % 3)))
+    ]
 
 
 SETTINGS = {
@@ -225,7 +245,7 @@ TEMPLATES = sorted(path.name for path in (HERE / "templates").glob("*.jinja"))
 
 
 def test_there_are_enough_templates():
-    assert len(TEMPLATES) >= 15
+    assert len(TEMPLATES) >= 30
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -244,6 +264,7 @@ def test_model_template(name):
             assert (
                 got[0] == "error"
             ), f"{name} {case}: Jinja2 fails with {want[1]!r}, we give {got[1]!r}"
+            assert "line " in got[1] and "column " in got[1], f"{name} {case}: {got[1]!r}"
             if want[1].startswith(
                 "TemplateError: "
             ):  # raised by the template: the message is its own
@@ -265,6 +286,7 @@ def is_known_difference(want, got):
     return got[0] == "error" and (
         "64 bits" in got[1]  # integers are not unlimited
         or "unhashable type: 'tuple'" in got[1]  # tuples are no keys
+        or "unhashable type: 'generator'" in got[1]  # nor are generators
         # Jinja2 computes constant expressions beforehand, and takes their failing slices as undefined.
         or "can't be sliced" in got[1]
     )
@@ -285,7 +307,12 @@ def compare_random(seed, count):
     return differences, texts
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
+# SLUICE_TEST_SEED starts elsewhere: what is found then need not be an error (is_known_difference does not
+# see through what a template makes of a printed address).
+FIRST_SEED = int(os.environ.get("SLUICE_TEST_SEED", "1"))
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 6))
 def test_random_templates(seed):
     differences, texts = compare_random(seed, 1000)
     assert texts > 300, "most random templates fail: they show nothing"
