@@ -59,13 +59,15 @@ std::shared_ptr<engine::GenerateRequest> Endless(std::string id) {
 TEST(EngineLifeTest, ARequestThatWouldWaitTooLongIsRefused) {
   auto worker = SimulatedEngine::DefaultWorker();
   worker.limits.context_tokens = 16384;
+  // A device that takes a while, so that the seat is kept for longer than anybody may wait.
+  worker.before_step = [](uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
   EngineOptions options;
   options.running_max = 1;
   options.wait_max = std::chrono::milliseconds(1);
   SimulatedEngine simulated(worker, options);
   // Teaches how long a seat is kept.
   auto first = std::make_shared<RecordingSink>(1);
-  ASSERT_TRUE(simulated.engine->Submit(MakeRequest("first", Bytes("q"), 50), first).ok());
+  ASSERT_TRUE(simulated.engine->Submit(MakeRequest("first", Bytes("q"), 20), first).ok());
   first->Wait();
   auto running = std::make_shared<RecordingSink>(1);
   ASSERT_TRUE(simulated.engine->Submit(Endless("running"), running).ok());
