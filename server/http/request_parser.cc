@@ -60,7 +60,10 @@ void RequestParser::Fail(int status, std::string message) {
 size_t RequestParser::Put(std::string_view bytes) {
   size_t used = 0;
   // Beast, having seen the first three bytes of an only chunk, asserts that next it gets all five.
-  if (in_chunks_ && bytes.size() < kLastChunk.size()) return 0;
+  if (in_chunks_ && bytes.size() < kLastChunk.size() && bytes.starts_with('0') &&
+      bytes.find("\r\n") != std::string_view::npos) {
+    return 0;
+  }
   // Beast takes the body only when asked to be eager; until the headers were seen it is not, so
   // that a refusal can come before the body does.
   while (!failed() && !impl_->parser.is_done() && used < bytes.size()) {

@@ -48,7 +48,7 @@ void Use(const server::rpc::GenerateFields& fields) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice::testing;
   // Protobuf writes a line about each string that is not UTF-8.
-  static const auto* const logger = google::protobuf::SetLogHandler(nullptr);
+  static auto* const logger = google::protobuf::SetLogHandler(nullptr);
   (void)logger;
   sluice::v1::GenerateRequest request;
   if (!request.ParseFromArray(data, static_cast<int>(size))) return 0;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace sluice::testing {
 
 // Ends the process when a property does not hold: what libFuzzer takes as a finding.
-inline void Require(bool holds, const char* property, std::string_view detail = {}) {
+inline void Require(bool holds, std::string_view property, std::string_view detail = {}) {
   if (holds) return;
-  std::fprintf(stderr, "property broken: %s\n%.*s\n", property, static_cast<int>(detail.size()),
-               detail.data());
+  std::cerr << "property broken: " << property << "\n" << detail << std::endl;
   std::abort();
 }
 
