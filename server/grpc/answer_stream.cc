@@ -123,9 +123,9 @@ void AnswerStream::Append(engine::OutputChunk chunk) {
   waiting_bytes_ += BytesOf(delta);
   // One delta alone may be written, however large.
   if (waiting_bytes_ <= options_.backlog_bytes || !writing_) return;
-  GiveUp(engine::ResourceExhausted(
+  GiveUp(absl::AbortedError(engine::ToAbsl(
       "the client reads too slowly: " + std::to_string(waiting_bytes_) +
-      " bytes wait for it, at most " + std::to_string(options_.backlog_bytes) + " may"));
+      " bytes wait for it, at most " + std::to_string(options_.backlog_bytes) + " may")));
   if (!finished_) wire_->Abandon();
 }
 

@@ -29,6 +29,8 @@ grpc::StatusCode CodeOf(absl::StatusCode code) {
       return grpc::StatusCode::DEADLINE_EXCEEDED;
     case absl::StatusCode::kCancelled:
       return grpc::StatusCode::CANCELLED;
+    case absl::StatusCode::kAborted:  // a reader that fell too far behind
+      return grpc::StatusCode::ABORTED;
     case absl::StatusCode::kUnauthenticated:
       return grpc::StatusCode::UNAUTHENTICATED;
     case absl::StatusCode::kPermissionDenied:
