@@ -141,7 +141,7 @@ def test_the_project_stands_alone():
     bad = []
     for path in sorted(ROOT.rglob("*")):
         rel = path.relative_to(ROOT).as_posix()
-        if not path.is_file() or rel.startswith((".git/", "build/", "tests/golden/")) or path == pathlib.Path(__file__):
+        if not path.is_file() or rel == ".git" or rel.startswith((".git/", "build/", "tests/golden/")) or path == pathlib.Path(__file__):
             continue
         try:
             text = path.read_text()
