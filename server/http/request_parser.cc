@@ -18,6 +18,8 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
+unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
+
 // The shortest end of a chunked body.
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
@@ -74,6 +76,7 @@ size_t RequestParser::Put(std::string_view bytes) {
     if (!head_taken_) header_bytes_ += n;
     if (error == http::error::need_more) {
       in_chunks_ = head_taken_ && impl_->parser.chunked();
+      if (in_chunks_) CheckChunkLine(bytes.substr(used));
       break;
     }
     if (error == http::error::body_limit) {
@@ -95,6 +98,20 @@ size_t RequestParser::Put(std::string_view bytes) {
     if (n == 0) break;
   }
   return used;
+}
+
+// Beast sets no limit to a chunk's extensions and to trailers, and waits on after the end of a
+// chunk's line that breaks off in a quoted extension.
+void RequestParser::CheckChunkLine(std::string_view rest) {
+  if (rest.size() > limits_.header_bytes) {
+    return Fail(431, "a chunk's extensions or the trailers are larger than the limit of " +
+                         std::to_string(limits_.header_bytes) + " bytes");
+  }
+  if (rest.starts_with("\r\n")) rest.remove_prefix(2);
+  const std::string_view line = rest.substr(0, rest.find("\r\n"));
+  const size_t digit = line.find_first_not_of('0');
+  const bool last = digit == std::string_view::npos || !std::isxdigit(Byte(line[digit]));
+  if (line.size() < rest.size() && !last) Fail(400, "malformed HTTP: bad chunk extension");
 }
 
 void RequestParser::OnHeader() {

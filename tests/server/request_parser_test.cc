@@ -69,6 +69,28 @@ TEST(RequestParser, TakesAnEmptyChunkedBodyByteByByte) {
   EXPECT_EQ(parser.Release().body, "");
 }
 
+TEST(RequestParser, BoundsWhatChunksSayBesidesTheirData) {
+  HttpLimits limits;
+  limits.header_bytes = 512;
+  const std::string many(600, 'a');
+  for (const std::string& body :
+       {"5;" + many, "5;x=\"" + many, "0\r\nTrailer: " + many, "1\r\nh\r\n0;" + many}) {
+    for (const size_t step : {1u, 7u, 5000u}) {
+      RequestParser parser{limits};
+      EXPECT_EQ(Feed(parser, Post("Transfer-Encoding: chunked\r\n", body), step), 431) << body;
+    }
+  }
+}
+
+TEST(RequestParser, RefusesAChunkExtensionThatEndsInQuotes) {
+  for (const size_t step : {1u, 7u, 5000u}) {
+    RequestParser parser{HttpLimits()};
+    EXPECT_EQ(
+        Feed(parser, Post("Transfer-Encoding: chunked\r\n", "5;x=\"y\r\nhello\r\n0\r\n\r\n"), step),
+        400);
+  }
+}
+
 TEST(RequestParser, TakesAbsoluteTargets) {
   RequestParser parser{HttpLimits()};
   Feed(parser, "GET http://h:1/p/q?x HTTP/1.1\r\nHost: h\r\n\r\n", 1000);
