@@ -19,7 +19,8 @@ import jinja2.nodes
 import jinja2.sandbox
 import pytest
 
-from random_templates import random_template, VARIABLES
+from random_templates import random_template
+from random_words import VARIABLES
 
 # Jinja2 compiles templates to Python, which warns about constant subscripts such as (1)[2:].
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
