@@ -114,6 +114,33 @@ void RequestParser::CheckChunkLine(std::string_view rest) {
   if (line.size() < rest.size() && !last) Fail(400, "malformed HTTP: bad chunk extension");
 }
 
+// Whatever two parsers could read in two ways.
+void RequestParser::CheckFraming() {
+  const auto count = [this](std::string_view name) {
+    return std::count_if(head_.headers.begin(), head_.headers.end(),
+                         [name](const auto& header) { return header.first == name; });
+  };
+  const auto codings = count("transfer-encoding"), lengths = count("content-length"),
+             hosts = count("host");
+  if (codings > 1 || (codings == 1 && (Lower(head_.Header("transfer-encoding")) != "chunked" ||
+                                       !impl_->parser.chunked()))) {
+    return Fail(501, "Transfer-Encoding: only chunked is understood");
+  }
+  const std::string_view length_text = head_.Header("content-length");
+  if (lengths > 1 || length_text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return Fail(400, "Content-Length must be one number");
+  }
+  if (codings > 0 && lengths > 0) {
+    return Fail(400, "Transfer-Encoding and Content-Length may not come together");
+  }
+  if (codings > 0 && !head_.http11) {
+    return Fail(400, "Transfer-Encoding does not belong to HTTP/1.0");
+  }
+  if (hosts > 1 || (head_.http11 && hosts == 0)) {
+    return Fail(400, "an HTTP/1.1 request has exactly one Host header");
+  }
+}
+
 void RequestParser::OnHeader() {
   head_taken_ = true;
   const auto& message = impl_->parser.get();
@@ -124,12 +151,8 @@ void RequestParser::OnHeader() {
   if (mark != std::string_view::npos) head_.query = std::string(target.substr(mark + 1));
   head_.http11 = message.version() >= 11;
   head_.keep_alive = impl_->parser.keep_alive();
-  int hosts = 0;
-  int lengths = 0;
   for (const auto& field : message) {
     head_.headers.emplace_back(Lower(View(field.name_string())), std::string(View(field.value())));
-    hosts += head_.headers.back().first == "host";
-    lengths += head_.headers.back().first == "content-length";
   }
   // Beast's limit is a little wider when the request line comes before the rest.
   if (header_bytes_ > limits_.header_bytes) {
@@ -140,26 +163,11 @@ void RequestParser::OnHeader() {
     return Fail(431, std::to_string(head_.headers.size()) + " headers, at most " +
                          std::to_string(limits_.header_count));
   }
-  const std::string coding = Lower(head_.Header("transfer-encoding"));
-  if (!coding.empty() && (coding != "chunked" || !impl_->parser.chunked())) {
-    return Fail(501, "Transfer-Encoding: only chunked is understood");
-  }
-  const std::string_view length_text = head_.Header("content-length");
-  if (lengths > 1 || length_text.find_first_not_of("0123456789") != std::string_view::npos) {
-    return Fail(400, "Content-Length must be one number");
-  }
-  if (!coding.empty() && lengths > 0) {
-    return Fail(400, "Transfer-Encoding and Content-Length may not come together");
-  }
-  if (!coding.empty() && !head_.http11) {
-    return Fail(400, "Transfer-Encoding does not belong to HTTP/1.0");
-  }
-  if (hosts > 1 || (head_.http11 && hosts == 0)) {
-    return Fail(400, "an HTTP/1.1 request has exactly one Host header");
-  }
-  const std::string encoding = Lower(head_.Header("content-encoding"));
-  if (!encoding.empty() && encoding != "identity") {
-    return Fail(415, "Content-Encoding: " + encoding + " is not understood; send the body plain");
+  CheckFraming();
+  if (failed()) return;
+  for (const auto& [name, value] : head_.headers) {
+    if (name != "content-encoding" || value.empty() || Lower(value) == "identity") continue;
+    return Fail(415, "Content-Encoding: " + value + " is not understood; send the body plain");
   }
   const std::string expect = Lower(head_.Header("expect"));
   if (!expect.empty() && expect != "100-continue") {

@@ -44,6 +44,7 @@ class RequestParser {
   struct Impl;
   void Fail(int status, std::string message);
   void OnHeader();
+  void CheckFraming();
   void CheckChunkLine(std::string_view rest);
 
   const HttpLimits limits_;

@@ -91,6 +91,18 @@ TEST(RequestParser, RefusesAChunkExtensionThatEndsInQuotes) {
   }
 }
 
+TEST(RequestParser, RefusesMoreThanOneTransferEncoding) {
+  for (const char* headers :
+       {"Transfer-Encoding: \r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: \r\n",
+        "Transfer-Encoding: \r\nTransfer-Encoding: chunky\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: \r\n",
+        "Transfer-Encoding: \r\nContent-Length: 5\r\n"}) {
+    const int status = StatusOf(Post(headers, "0\r\n\r\n"));
+    EXPECT_TRUE(status == 501 || status == 400) << headers << status;
+  }
+}
+
 TEST(RequestParser, TakesAbsoluteTargets) {
   RequestParser parser{HttpLimits()};
   Feed(parser, "GET http://h:1/p/q?x HTTP/1.1\r\nHost: h\r\n\r\n", 1000);
