@@ -113,6 +113,21 @@ double Reader::Double() {
   return value;
 }
 
+Clock::time_point Reader::Time() {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  const int64_t value = Signed();
+  if (value > -kMost && value < kMost) return Clock::time_point(Clock::duration(value));
+  Take(bytes_.size() + 1);
+  return {};
+}
+
+Clock::time_point Reader::Deadline() {
+  Reader ahead = *this;
+  if (ahead.Signed() != Clock::time_point::max().time_since_epoch().count()) return Time();
+  *this = ahead;
+  return Clock::time_point::max();
+}
+
 std::string Reader::Text() { return std::string(Take(Unsigned())); }
 
 int32_t Reader::Int(int32_t low, int32_t high) {
@@ -196,7 +211,7 @@ bool ReadRequest(Reader* in, const ExecutorLimits& limits, GenerateRequest* requ
   request->priority = in->Int(INT32_MIN, kIntMax);
   request->inter_token_target = in->Double();
   request->arrival = in->Time();
-  request->deadline = in->Time();
+  request->deadline = in->Deadline();
   return in->ok();
 }
 

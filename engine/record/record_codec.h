@@ -52,7 +52,10 @@ class Reader {
   // A number in [low, high].
   int32_t Int(int32_t low, int32_t high);
   bool Bool() { return Unsigned() != 0; }
-  Clock::time_point Time() { return Clock::time_point(Clock::duration(Signed())); }
+  // A time that can be subtracted from any other.
+  Clock::time_point Time();
+  // Such a time, or the greatest there is.
+  Clock::time_point Deadline();
 
   bool ok() const { return ok_; }
   bool at_end() const { return bytes_.empty(); }
