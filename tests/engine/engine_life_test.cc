@@ -242,9 +242,12 @@ TEST(EngineLifeTest, TheDestructorEndsWhatStillRuns) {
 }
 
 TEST(EngineLifeTest, AFailedExecutorEndsAllWithAnErrorAndThenIsFatal) {
+  Gate gate;  // or the executor could fail before all are in
   auto worker = SimulatedEngine::DefaultWorker();
+  worker.before_step = gate.Hook();
   worker.fail_at_step = 5;
   std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 6; ++i) sinks.push_back(std::make_shared<RecordingSink>(1));
   std::latch fatal(1);
   std::string message;
   int ended_before_fatal = 0;
@@ -255,19 +258,15 @@ TEST(EngineLifeTest, AFailedExecutorEndsAllWithAnErrorAndThenIsFatal) {
     for (const auto& sink : sinks) ended_before_fatal += sink->Wait()[0].ends;
     fatal.count_down();
   });
-  for (int i = 0; i < 6; ++i) sinks.push_back(std::make_shared<RecordingSink>(1));
-  int accepted = 0;
-  for (const auto& sink : sinks)
-    if (simulated.engine->Submit(Endless("a"), sink).ok()) ++accepted;
-  if (accepted == 6) {
-    fatal.wait();
-    EXPECT_EQ(ended_before_fatal, 6);
-    for (const auto& sink : sinks) {
-      const auto& answer = sink->Wait()[0];
-      EXPECT_EQ(answer.ends, 1);
-      EXPECT_EQ(answer.last().finish, FinishReason::kError);
-      EXPECT_NE(answer.last().error.find("device lost at step 5"), std::string::npos);
-    }
+  for (const auto& sink : sinks) ASSERT_TRUE(simulated.engine->Submit(Endless("a"), sink).ok());
+  gate.Open();
+  fatal.wait();
+  EXPECT_EQ(ended_before_fatal, 6);
+  for (const auto& sink : sinks) {
+    const auto& answer = sink->Wait()[0];
+    EXPECT_EQ(answer.ends, 1);
+    EXPECT_EQ(answer.last().finish, FinishReason::kError);
+    EXPECT_NE(answer.last().error.find("device lost at step 5"), std::string::npos);
   }
   EXPECT_NE(message.find("device lost at step 5"), std::string::npos);
   EXPECT_EQ(simulated.engine->Submit(Endless("b"), std::make_shared<RecordingSink>(1)).code(),
