@@ -279,6 +279,8 @@ def write_config():
     write("config", "wrong", "htpp:\n  prot: 1\nhttp: 5\n")
     write("config", "anchors", "a: &x [1]\nb: *x\n--- !!str\nc: |\n  text\n")
     write("config", "repeated", "http: {port: 1, port: 2}\nhttp: {port: 99999999999}\n")
+    many = "".join(f"unknown_setting_{i}: {i}\n" for i in range(150))
+    write("config", "many_unknown", many + "http:\n" + "".join(f"  prot_{i}: {i}\n" for i in range(60)))
     write("config", "deep", "http: " + "[" * 20 + "]" * 20)
     write("config", "flow", "{http: {port: 0x10, host: \"\\u00e9\\t\"}, model: {threads: -1}}")
 

@@ -111,6 +111,8 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& candi
   // A third of the letters may be wrong, but never more than the word has besides.
   size_t limit = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    const size_t longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= limit) continue;
     const size_t distance = Distance(word, candidate);
     if (distance < limit) {
       limit = distance;

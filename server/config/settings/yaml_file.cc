@@ -164,6 +164,7 @@ class Reader : public YAML::EventHandler {
   }
 
   void Unknown(const Node& node) {
+    if (fatal_) return;  // the nearest name costs time
     const std::string nearest = schema_.NearestPath(node.path);
     Error(node.line, "no setting " + Quoted(node.path) +
                          (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
