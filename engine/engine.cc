@@ -22,8 +22,6 @@ namespace {
 // How long Drain waits, after its grace, for the cancelled answers' final chunks: about a step.
 constexpr std::chrono::seconds kCancelWait{5};
 
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
 EngineOptions Bounded(EngineOptions options, const ExecutorLimits& limits) {
   options.step_tokens = std::min(options.step_tokens, limits.step_tokens);
   options.running_max = std::min({options.running_max, limits.slots, options.step_tokens});
@@ -127,12 +125,14 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
   const int32_t tenant_max =
       share == options.tenants.end() ? options.other_tenants.open_max : share->second.open_max;
   if (tenant_max > 0) {
-    int32_t& tenant_open = open_of[request->tenant];
+    // A tenant that has nothing here has no entry.
+    const auto entry = open_of.find(request->tenant);
+    const int32_t tenant_open = entry == open_of.end() ? 0 : entry->second;
     if (tenant_open + request->n > tenant_max)
       return ResourceExhausted(
           absl::StrCat("too many requests of tenant '", request->tenant, "': ", tenant_open,
                        " of its answers run or wait, at most ", tenant_max, " may"));
-    tenant_open += request->n;
+    open_of[request->tenant] += request->n;
   }
   if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;

@@ -111,7 +111,7 @@ absl::Status EngineLoop::Step() {
   const Clock::time_point now = Clock::now();
   ObserveStep(now);
   recorder_.OnCommit(*result, now);
-  WriteRecordOfSlowStep(result->seconds, now);
+  RecordSlowStep(result->seconds, now);
   return scheduler_.Commit(*result, now, &events_);
 }
 
@@ -132,14 +132,18 @@ absl::Status EngineLoop::WriteRecord(const std::string& path) {
   return done->get_future().get();
 }
 
-void EngineLoop::WriteRecordOfSlowStep(double seconds, Clock::time_point now) {
-  const bool slow = options_.slow_step_seconds > 0 && seconds > options_.slow_step_seconds;
-  if (!slow || options_.record_path.empty()) return;
+void EngineLoop::RecordSlowStep(double seconds, Clock::time_point now) {
+  if (options_.slow_step_seconds <= 0 || seconds <= options_.slow_step_seconds) return;
   if (last_slow_record_ != Clock::time_point() && now - last_slow_record_ < std::chrono::minutes(1))
     return;
   last_slow_record_ = now;
+  KeepRecord("a step took " + std::to_string(seconds) + " s");
+}
+
+void EngineLoop::KeepRecord(const std::string& why) {
+  if (!recorder_.on() || options_.record_path.empty()) return;
   const absl::Status status = recorder_.WriteTo(options_.record_path);
-  SLUICE_LOG(kWarning) << "a step took " << seconds << " s; flight record: "
+  SLUICE_LOG(kWarning) << why << "; flight record: "
                        << (status.ok() ? options_.record_path : sluice::engine::Message(status));
 }
 
@@ -155,19 +159,14 @@ void EngineLoop::ObserveStep(Clock::time_point now) {
   // With several in flight, a step waits for the one before it.
   const Clock::time_point begin = std::max(step.begin, std::exchange(last_result_, now));
   if (parts_.observer == nullptr) return;
-  const double seconds = std::chrono::duration<double>(now - begin).count();
-  parts_.observer->OnStep({step.sequences, step.tokens, seconds});
+  parts_.observer->OnStep({step.sequences, step.tokens, Seconds(now - begin)});
 }
 
 void EngineLoop::Publish() { published_.Publish(scheduler_.stats()); }
 
 void EngineLoop::Fail(const absl::Status& status) {
   SLUICE_LOG(kError) << "the executor failed: " << sluice::engine::Message(status);
-  if (recorder_.on() && !options_.record_path.empty()) {
-    const absl::Status written = recorder_.WriteTo(options_.record_path);
-    SLUICE_LOG(kError) << "flight record: "
-                       << (written.ok() ? options_.record_path : sluice::engine::Message(written));
-  }
+  KeepRecord("the executor failed");
   parts_.refuse_all();
   inbox_.Close();
   TakeMessages(false);

@@ -87,7 +87,8 @@ class EngineLoop {
   absl::Status Step();
   StepPlan Plan();
   void Submit(StepPlan plan);
-  void WriteRecordOfSlowStep(double seconds, Clock::time_point now);
+  void RecordSlowStep(double seconds, Clock::time_point now);
+  void KeepRecord(const std::string& why);
   void ObserveStep(Clock::time_point now);
   void Publish();
   void Fail(const absl::Status& status);

@@ -10,8 +10,6 @@
 namespace sluice::engine {
 namespace {
 
-double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 StreamDecoder::Options DecoderOptions(const StopParams& stop) {
   StreamDecoder::Options options;
   options.stop_strings = stop.strings;

@@ -12,6 +12,7 @@
 namespace sluice::engine {
 
 using Clock = std::chrono::steady_clock;
+inline double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 // When an answer ends, besides by its end-of-turn tokens.
 struct StopParams {
@@ -36,7 +37,7 @@ struct GenerateRequest {
   std::string cache_salt;
   std::string tenant;    // whose share of the service it takes; empty: nobody's in particular
   int32_t priority = 0;  // a lower number is served first, and may preempt
-  // When the answer is of no use any more: it ends with an error. Default: never.
+  // When the answer is of no use any more: it ends then. Default: never.
   Clock::time_point deadline = Clock::time_point::max();
   // Seconds between two tokens that steps should keep to while it decodes; 0: as configured.
   double inter_token_target = 0;
@@ -49,7 +50,11 @@ enum class FinishReason : uint8_t {
   kLength,     // max_tokens or the context's end
   kCancelled,  // the caller left
   kError,      // OutputChunk::error says why
+  kExpired,    // the request's deadline passed
 };
+
+// What ended an answer besides its end token and its length: a stop token or a stop string.
+using StopReason = std::variant<std::monostate, int32_t, std::string>;
 
 // Times of one sequence, all from the engine's clock; zero when it never came so far.
 struct SequenceTimes {
@@ -67,8 +72,7 @@ struct OutputChunk {
   std::vector<int32_t>
       token_ids;  // the tokens taken in since the last chunk (their text may come later)
   FinishReason finish = FinishReason::kNone;
-  std::variant<std::monostate, int32_t, std::string>
-      stop_reason;  // the stop token or string that ended it
+  StopReason stop_reason;
   std::string error;
   int32_t generated_tokens = 0;  // of this answer so far
   int32_t cached_tokens = 0;     // of the prompt, not computed but found in memory

@@ -102,4 +102,7 @@ class Sequence {
   int32_t generated_max_;
 };
 
+// In the line: by order.
+inline bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
+
 }  // namespace sluice::engine

@@ -68,29 +68,30 @@ int32_t KvManager::TakeBlock() {
   return block;
 }
 
-bool KvManager::Begin(const PrefixMatch& match, int32_t tokens, BlockTable* table,
+bool KvManager::Begin(PrefixMatch* match, int32_t tokens, BlockTable* table,
                       std::vector<BlockCopy>* copies) {
   ENGINE_CHECK(table->blocks_.empty()) << table->size() << " blocks";
-  if (BlocksTaken(match, tokens) > free_blocks()) return false;
-  for (const int32_t block : match.blocks) {
+  if (BlocksTaken(*match, tokens) > free_blocks()) return false;
+  for (const int32_t block : match->blocks) {
     ++holders_[static_cast<size_t>(block)];
-    index_.SetBusy(block, true);
+    index_.SetBusy(block);
     table->blocks_.push_back(block);
   }
   table->indexed_ = table->size();
-  // What is copied from may not be given up before it is copied; if that takes the last block, the
-  // tokens are computed instead.
-  const bool held = match.copy_from >= 0 && index_.IsIdle(match.copy_from);
-  if (held) index_.SetBusy(match.copy_from, true);
-  const bool grown = Grow(table, tokens);
-  if (held) index_.SetIdle(match.copy_from);
+  // What is copied from may not be given up before it is copied.
+  const bool held = match->copy_from >= 0 && index_.IsIdle(match->copy_from);
+  if (held) index_.SetBusy(match->copy_from);
+  bool grown = Grow(table, tokens);
+  if (held) index_.SetIdle(match->copy_from);
   if (!grown) {
-    ENGINE_CHECK(held) << "blocks are miscounted";
-    Release(table);
-    return false;
+    // It is the last block: the tokens are computed instead.
+    match->copy_from = -1;
+    match->copy_tokens = 0;
+    grown = Grow(table, tokens);
+    ENGINE_CHECK(grown) << "blocks are miscounted";
   }
-  if (match.copy_from >= 0) {
-    copies->push_back({match.copy_from, table->blocks_[static_cast<size_t>(table->indexed_)]});
+  if (match->copy_from >= 0) {
+    copies->push_back({match->copy_from, table->blocks_[static_cast<size_t>(table->indexed_)]});
   }
   return true;
 }
@@ -202,10 +203,6 @@ void KvManager::Release(BlockTable* table) {
   table->blocks_.clear();
   table->indexed_ = 0;
   table->detached_ = false;
-}
-
-void KvManager::DropIdle() {
-  for (int32_t block = index_.Evict(); block >= 0; block = index_.Evict()) pool_.Return(block);
 }
 
 absl::Status KvManager::CheckIntegrity(std::span<const BlockTable* const> tables) const {

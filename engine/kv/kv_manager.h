@@ -49,10 +49,10 @@ class KvManager {
     return BlocksFor(tokens) - static_cast<int32_t>(match.blocks.size()) + match.idle;
   }
   // The empty `table` begins with the match and covers `tokens` tokens, of which those of the match
-  // are computed once the copy appended to `copies` is made, if any. False, and nothing is changed,
+  // are computed once the copy appended to `copies` is made, if any. When the block to copy from is
+  // the last one that could be copied to, the match loses its copy. False, and nothing is changed,
   // when too few blocks are free.
-  bool Begin(const PrefixMatch& match, int32_t tokens, BlockTable* table,
-             std::vector<BlockCopy>* copies);
+  bool Begin(PrefixMatch* match, int32_t tokens, BlockTable* table, std::vector<BlockCopy>* copies);
   // Makes `table` cover positions 0 .. tokens-1. All or nothing: false, and nothing is changed,
   // when too few blocks are free. Never shrinks a table.
   bool Grow(BlockTable* table, int32_t tokens);
@@ -69,8 +69,6 @@ class KvManager {
 
   // The table gives up its blocks and becomes empty.
   void Release(BlockTable* table);
-  // Everything that no sequence holds is forgotten.
-  void DropIdle();
 
   int32_t BlocksFor(int32_t tokens) const;
   int32_t block_size() const { return block_size_; }

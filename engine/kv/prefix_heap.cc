@@ -68,14 +68,13 @@ std::string PrefixIndex::Check() const {
   const auto bad = [](int32_t block, const char* what) {
     return "node " + std::to_string(block) + " " + what;
   };
-  int32_t idle = 0, nodes = 0, leaves = 0;
+  int32_t idle = 0, leaves = 0;
   for (int32_t block = 0; block < blocks_; ++block) {
     const Node& node = NodeOf(block);
     if (node.parent < 0) {
       if (node.first_child >= 0) return bad(block, "has children but is not in the index");
       continue;
     }
-    ++nodes;
     if (node.idle) ++idle;
     const bool leaf = node.idle && node.first_child < 0;
     if (leaf != (node.heap_place >= 0)) return bad(block, "is in the heap wrongly, or not");
@@ -93,7 +92,6 @@ std::string PrefixIndex::Check() const {
       return bad(block, "has children but is not full");
   }
   if (idle != idle_) return "idle nodes are miscounted";
-  if (nodes != nodes_in_use_) return "nodes are miscounted";
   if (leaves != static_cast<int32_t>(heap_.size())) return "the heap has nodes that are no leaves";
   for (size_t place = 1; place < heap_.size(); ++place)
     if (Less(heap_[place], heap_[(place - 1) / 2])) return bad(heap_[place], "is out of order");

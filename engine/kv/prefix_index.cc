@@ -105,7 +105,6 @@ void PrefixIndex::Insert(int32_t parent, int32_t block, std::span<const int32_t>
   node.pending = pending;
   Link(parent, block);
   if (filled == block_size_) AddToBucket(block);
-  ++nodes_in_use_;
 }
 
 void PrefixIndex::MarkComputed(int32_t block) { NodeOf(block).pending = false; }
@@ -130,7 +129,6 @@ void PrefixIndex::Remove(int32_t block) {
   if (node.filled == block_size_) RemoveFromBucket(block);
   Unlink(block);
   node = Node();
-  --nodes_in_use_;
 }
 
 void PrefixIndex::SetIdle(int32_t block) {
@@ -142,10 +140,10 @@ void PrefixIndex::SetIdle(int32_t block) {
   if (node.first_child < 0) HeapAdd(block);
 }
 
-void PrefixIndex::SetBusy(int32_t block, bool reused) {
+void PrefixIndex::SetBusy(int32_t block) {
   Node& node = NodeOf(block);
   ENGINE_CHECK(Contains(block)) << "block " << block;
-  if (reused && node.reuses < kReusesMax) ++node.reuses;
+  if (node.reuses < kReusesMax) ++node.reuses;
   if (!node.idle) return;
   if (node.first_child < 0) HeapRemove(block);
   node.idle = false;

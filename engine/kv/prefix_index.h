@@ -55,10 +55,9 @@ class PrefixIndex {
   // Takes a node without children out.
   void Remove(int32_t block);
 
-  // Nobody holds the node any more, or somebody does again. `reused`: by another sequence than
-  // those that held it.
+  // Nobody holds the node any more; one more sequence makes use of it.
   void SetIdle(int32_t block);
-  void SetBusy(int32_t block, bool reused);
+  void SetBusy(int32_t block);
 
   // Takes out the idle leaf that is worth least and returns its block, -1 when nothing is idle.
   int32_t Evict();
@@ -69,7 +68,6 @@ class PrefixIndex {
   bool IsIdle(int32_t block) const { return NodeOf(block).idle; }
   int32_t FilledTokens(int32_t block) const { return NodeOf(block).filled; }
   int32_t idle() const { return idle_; }
-  int32_t nodes() const { return nodes_in_use_; }
 
   // Empty, or what is wrong. Linear: for tests.
   std::string Check() const;
@@ -120,7 +118,6 @@ class PrefixIndex {
   std::vector<int32_t> free_roots_;
   std::unordered_map<std::string, int32_t> root_of_;
   int32_t idle_ = 0;
-  int32_t nodes_in_use_ = 0;
   uint64_t uses_ = 0;
 };
 

@@ -98,14 +98,14 @@ absl::Status Replayer::Apply(Kind kind, Reader in) {
       return ApplyAdd(&in);
     case Kind::kFinish: {
       const uint64_t id = in.Unsigned();
-      const auto reason = static_cast<FinishReason>(in.Int(0, 4));
+      const auto reason = static_cast<FinishReason>(in.Int(0, 5));
       const Clock::time_point now = in.Time();
       if (!in.ok()) return Malformed("an end is cut off");
       scheduler_->Finish(id, reason, now, &events_);
       return absl::OkStatus();
     }
     case Kind::kFinishAll: {
-      const auto reason = static_cast<FinishReason>(in.Int(0, 4));
+      const auto reason = static_cast<FinishReason>(in.Int(0, 5));
       const Clock::time_point now = in.Time();
       if (!in.ok()) return Malformed("an end is cut off");
       scheduler_->FinishAll(reason, nullptr, now, &events_);
@@ -145,7 +145,7 @@ absl::StatusOr<ReplayReport> Replayer::Run(std::string_view bytes) {
                                                          Message(status)));
   }
   if (scheduler_ == nullptr) return InvalidArgument("the record is empty");
-  report_.seconds = std::chrono::duration<double>(last_ - first_).count();
+  report_.seconds = Seconds(last_ - first_);
   return report_;
 }
 

@@ -14,12 +14,6 @@ const std::shared_ptr<const std::string>& NonFiniteError() {
   return *error;
 }
 
-const std::shared_ptr<const std::string>& DeadlineError() {
-  static const auto* error =
-      new std::shared_ptr<const std::string>(new std::string("the request's deadline has passed"));
-  return *error;
-}
-
 SequenceEvent EventOf(const Sequence& sequence, Clock::time_point now) {
   SequenceEvent event;
   event.id = sequence.id;
@@ -28,8 +22,6 @@ SequenceEvent EventOf(const Sequence& sequence, Clock::time_point now) {
   event.cached_tokens = sequence.cached_tokens;
   return event;
 }
-
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 // Into a mean over the last twenty or so.
 void AddToMean(double value, double* mean) { *mean += (*mean == 0 ? 1 : 0.05) * (value - *mean); }
@@ -87,8 +79,7 @@ void Scheduler::Expire(Clock::time_point now, std::vector<SequenceEvent>* events
     deadlines_.erase(deadlines_.begin());
     if (it == sequences_.end() || it->second->state == SequenceState::kRetiring) continue;
     SequenceEvent event = EventOf(*it->second, now);
-    event.finish = FinishReason::kError;
-    event.error = DeadlineError();
+    event.finish = FinishReason::kExpired;
     events->push_back(std::move(event));
     ++counters_.deadlines_passed;
     End(it->second.get());

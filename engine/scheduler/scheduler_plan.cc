@@ -11,8 +11,6 @@ namespace {
 constexpr int32_t kPassedMax = 32;
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
-bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
-
 }  // namespace
 
 StepPlan Scheduler::Plan(Clock::time_point now) {
@@ -115,11 +113,11 @@ void Scheduler::PlanPrefills(Draft* draft) {
     });
   }
   draft->budget -= reserved;
+  if (reserved < oldest->pending()) ++draft->prefills;
   for (size_t i = 1; i < prefills_.size(); ++i) PlanPrefill(prefills_[i], draft->budget, draft);
   AdmitWaiting(draft);
   draft->budget += reserved;
-  // Not if it had to make room for another.
-  if (oldest->state == SequenceState::kRunning) PlanPrefill(oldest, draft->budget, draft);
+  PlanPrefill(oldest, draft->budget, draft);
 }
 
 // Blocks for all known tokens were given at admission.
@@ -211,13 +209,8 @@ void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   if (start.sampling.UsesPenalties()) sequence->CopyTokens(0, sequence->known(), &start.history);
   draft->plan.starts.push_back(std::move(start));
 
-  if (!kv_.Begin(match_, sequence->known(), &sequence->table, &draft->plan.copies)) {
-    // No block to copy to besides the one to copy from.
-    match_.copy_from = -1;
-    match_.copy_tokens = 0;
-    ENGINE_CHECK(kv_.Begin(match_, sequence->known(), &sequence->table, &draft->plan.copies))
-        << sequence->known() << " tokens";
-  }
+  ENGINE_CHECK(kv_.Begin(&match_, sequence->known(), &sequence->table, &draft->plan.copies))
+      << sequence->known() << " tokens";
   CountFound(sequence);
   AddBlocks(*sequence, 0, draft);
   PlanPrefill(sequence, draft->budget, draft);

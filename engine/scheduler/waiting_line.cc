@@ -6,11 +6,6 @@
 #include "engine/base/check.h"
 
 namespace sluice::engine {
-namespace {
-
-bool Earlier(const Sequence* a, const Sequence* b) { return a->order < b->order; }
-
-}  // namespace
 
 WaitingLine::WaitingLine(Options options, int32_t kv_blocks)
     : options_(std::move(options)), kv_blocks_(kv_blocks) {
@@ -88,6 +83,7 @@ void WaitingLine::Remove(Sequence* sequence) {
   ENGINE_CHECK(it != line.sequences.end() && *it == sequence) << "sequence " << sequence->id;
   if (static_cast<size_t>(it - line.sequences.begin()) < line.passed) --line.passed;
   line.sequences.erase(it);
+  if (line.sequences.empty()) tenant.lines.erase(sequence->request->priority);
   --tenant.waiting;
   --size_;
   known_tokens_ -= sequence->tokens_in_line;
@@ -104,6 +100,7 @@ void WaitingLine::Sweep() {
       tenant.waiting -= gone;
       size_ -= gone;
     }
+    std::erase_if(tenant.lines, [](const auto& line) { return line.second.sequences.empty(); });
   }
 }
 
@@ -115,9 +112,8 @@ void WaitingLine::StartRound(Clock::time_point now) {
   }
 }
 
-bool WaitingLine::HasWaitedLong(const Sequence& sequence, Clock::time_point now) const {
-  return std::chrono::duration<double>(now - sequence.waiting_since).count() >
-         options_.patience_seconds;
+bool WaitingLine::HasWaitedLong(const Sequence& sequence) const {
+  return Seconds(now_ - sequence.waiting_since) > options_.patience_seconds;
 }
 
 bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
@@ -136,7 +132,7 @@ Sequence* WaitingLine::Next() {
     for (const auto& [priority, line] : tenant.lines) {
       if (line.passed >= line.sequences.size()) continue;
       Sequence* const head = line.sequences[line.passed];
-      const bool late = HasWaitedLong(*head, now_);
+      const bool late = HasWaitedLong(*head);
       const auto key = late ? std::tuple(false, 0, 0.0, head->order)
                             : std::tuple(true, priority, tenant.served, head->order);
       if (best != nullptr && best_key <= key) continue;

@@ -52,15 +52,12 @@ class WaitingLine {
   void StartRound(Clock::time_point now);
   Sequence* Next();
   void Pass(const Sequence& sequence);
-  bool HasWaitedLong(const Sequence& sequence, Clock::time_point now) const;
 
   // A sequence got a slot or lost it; its table has grown by so many blocks (or shrunk).
   void CountRunning(const Sequence& sequence, int32_t change);
   void CountBlocks(const Sequence& sequence, int32_t change);
   // Service: tokens that are about to be computed for a sequence.
   void Charge(const Sequence& sequence, int32_t prompt_tokens, int32_t generated_tokens);
-  // By which prefills of running sequences are put in order.
-  double Served(const Sequence& sequence) const { return TenantOf(sequence).served; }
 
   int64_t known_tokens() const { return known_tokens_; }  // of all that wait
   int32_t size() const { return size_; }
@@ -91,17 +88,15 @@ class WaitingLine {
     int32_t waiting = 0;
     int32_t running = 0;
     int32_t blocks = 0;
-    std::map<int32_t, Line> lines;  // by priority
+    std::map<int32_t, Line> lines;  // by priority; none is empty
   };
   Tenant& TenantOf(const Sequence& sequence) {
-    return tenants_[static_cast<size_t>(sequence.tenant)];
-  }
-  const Tenant& TenantOf(const Sequence& sequence) const {
     return tenants_[static_cast<size_t>(sequence.tenant)];
   }
   int32_t Account(const std::string& name);
   bool MayRunOneMore(const Tenant& tenant) const;
   double LeastServed() const;
+  bool HasWaitedLong(const Sequence& sequence) const;
 
   const Options options_;
   const int32_t kv_blocks_;

@@ -98,6 +98,9 @@ void AnswerStream::Take(engine::OutputChunk chunk) {
     case FinishReason::kCancelled:  // not by this client, which would have ended the stream
       End(engine::Unavailable("the server is shutting down"));
       return;
+    case FinishReason::kExpired:
+      End(absl::DeadlineExceededError("the call's deadline has passed"));
+      return;
     case FinishReason::kNone:
     case FinishReason::kStop:
     case FinishReason::kLength:

@@ -13,7 +13,7 @@
 
 namespace sluice::server::rpc {
 
-using StopReason = std::variant<std::monostate, int32_t, std::string>;
+using engine::StopReason;
 
 // What has become of one answer since it was last written.
 struct AnswerDelta {

@@ -9,6 +9,7 @@
 #include "server/base/request_id.h"
 #include "server/grpc/error_status.h"
 #include "server/models/checks.h"
+#include "server/models/finish_name.h"
 #include "server/models/prompt_log.h"
 #include "server/models/prompt_tokens.h"
 
@@ -29,22 +30,6 @@ wire::FinishReason ToWire(FinishReason reason) {
     default:
       return wire::FINISH_REASON_UNSPECIFIED;
   }
-}
-
-const char* FinishWord(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-    case FinishReason::kNone:
-      break;
-  }
-  return "none";
 }
 
 // Whether a call that was cancelled just now was so for its deadline's sake. A client whose time is
@@ -94,7 +79,7 @@ void GenerateCall::Record::Log(const std::vector<AnswerProgress>& progress,
     earliest(&queued, answer.times.scheduled);
     earliest(&first, answer.times.first_token);
     generated += answer.generated;
-    const std::string word = FinishWord(answer.finish);
+    const std::string word(FinishName(answer.finish));
     if (reasons.find(word) == std::string::npos) reasons += (reasons.empty() ? "" : ",") + word;
   }
   SLUICE_LOG_EVENT(kInfo, "request")

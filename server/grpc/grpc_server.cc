@@ -1,5 +1,6 @@
 #include "server/grpc/grpc_server.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -14,7 +15,17 @@
 namespace sluice::server::rpc {
 namespace {
 
-// The library's own messages go where ours go.
+// The libraries' own messages go where ours go, with their limit on repeats: a client can have
+// Protobuf say something for each text of its that is not UTF-8.
+void LogFromProtobuf(google::protobuf::LogLevel level, const char*, int,
+                     const std::string& message) {
+  if (level == google::protobuf::LOGLEVEL_FATAL) {
+    SLUICE_LOG(kError) << "protobuf: " << message;
+  } else {
+    SLUICE_LOG(kDebug) << "protobuf: " << message;
+  }
+}
+
 void LogFromGrpc(gpr_log_func_args* line) {
   switch (line->severity) {
     case GPR_LOG_SEVERITY_ERROR:
@@ -78,6 +89,7 @@ uint16_t GrpcServer::port() const { return static_cast<uint16_t>(impl_->port); }
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Listen(const GrpcOptions& options,
                                                                ServiceParts parts) {
   gpr_set_log_function(LogFromGrpc);
+  google::protobuf::SetLogHandler(LogFromProtobuf);
   parts.backlog_bytes = options.backlog_bytes;
   auto impl = std::make_unique<Impl>(std::move(parts));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

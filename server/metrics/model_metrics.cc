@@ -11,8 +11,7 @@ namespace sluice::server {
 namespace {
 
 using engine::FinishReason;
-
-double Seconds(engine::Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+using engine::Seconds;
 
 bool Happened(engine::Clock::time_point at) { return at != engine::Clock::time_point{}; }
 

@@ -26,7 +26,8 @@ namespace sluice::server {
 //   - generation_tokens_total: the tokens that answers consist of, the same that `usage` tells.
 //     What the engine computed beyond (in a step already under way when a stop string was found or
 //     the client left) is in discarded_tokens_total.
-//   - prompt_tokens_total: prompt tokens computed; each of n answers computes its own.
+//   - prompt_tokens_total: prompt tokens taken in, computed or found in memory (those are in
+//     prefix_cache_hits_total, too); each of n answers takes in its own.
 class ModelMetrics final : public engine::EngineObserver {
  public:
   // `model` outlives the metrics. `vllm_names`: all that vLLM has goes out under its names, too.

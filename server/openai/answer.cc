@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/log.h"
+#include "server/models/finish_name.h"
 
 namespace sluice::server::openai {
 namespace {

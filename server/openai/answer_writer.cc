@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "server/http/json_text.h"
+#include "server/models/finish_name.h"
 
 namespace sluice::server::openai {
 namespace {
@@ -70,22 +71,6 @@ std::string Head(const AnswerFacts& facts, bool chunk) {
 }
 
 }  // namespace
-
-std::string_view FinishName(engine::FinishReason reason) {
-  switch (reason) {
-    case engine::FinishReason::kStop:
-      return "stop";
-    case engine::FinishReason::kLength:
-      return "length";
-    case engine::FinishReason::kCancelled:
-      return "abort";
-    case engine::FinishReason::kError:
-      return "error";
-    case engine::FinishReason::kNone:
-      break;
-  }
-  return "none";
-}
 
 AnswerWriter::AnswerWriter(AnswerFacts facts)
     : facts_(std::move(facts)),

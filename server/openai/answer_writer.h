@@ -30,7 +30,7 @@ struct Usage {
   int64_t cached_tokens = 0;  // of the prompts': found in memory
 };
 
-using StopReason = std::variant<std::monostate, int32_t, std::string>;
+using engine::StopReason;
 
 // One complete answer.
 struct Choice {
@@ -41,8 +41,6 @@ struct Choice {
   StopReason stop_reason;
   const std::vector<int32_t>* prompt_ids = nullptr;  // set when token ids were asked for
 };
-
-std::string_view FinishName(engine::FinishReason reason);
 
 // Renders the wire forms of answers: JSON bodies, and events of a stream. What does not change from
 // token to token is rendered once, since a stream's event is made for each token. Not thread-safe.

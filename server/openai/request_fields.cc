@@ -161,12 +161,23 @@ void ReadMessages(const FieldReader& fields, const RequestCaps& caps, ChatPrompt
   if (prompt->continue_final_message) prompt->add_generation_prompt = false;
 }
 
+namespace {
+
+void ReadShared(const FieldReader& fields, const RequestCaps& caps, int64_t max_tokens_low,
+                CommonFields* out) {
+  ReadCommon(fields, caps, max_tokens_low, out);
+  if (!fields.ok()) return;
+  if (const absl::Status terms = CheckTerms(out->terms, caps); !terms.ok()) FailAs(fields, terms);
+}
+
+}  // namespace
+
 std::variant<ChatFields, ApiError> ReadChat(const json::object& body, const RequestCaps& caps) {
   std::optional<ApiError> error;
   const FieldReader fields(body, "", &error);
   ChatFields out;
   RefuseMissingFeatures(fields, true);
-  ReadCommon(fields, caps, 1, &out.common);
+  ReadShared(fields, caps, 1, &out.common);
   ReadMessages(fields, caps, &out.prompt);
   if (error) return std::move(*error);
   out.prompt.add_special_tokens = out.common.add_special_tokens;
@@ -181,7 +192,7 @@ std::variant<CompletionFields, ApiError> ReadCompletion(const json::object& body
   RefuseMissingFeatures(fields, false);
   fields.Bool("echo", &out.echo);
   // Nothing new: the prompt alone comes back.
-  ReadCommon(fields, caps, out.echo ? 0 : 1, &out.common);
+  ReadShared(fields, caps, out.echo ? 0 : 1, &out.common);
   ReadPrompts(fields, caps, &out.prompts);
   const int64_t answers = static_cast<int64_t>(out.prompts.size()) * out.common.n;
   if (!error && answers > caps.request_answers_max) {

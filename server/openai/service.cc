@@ -194,8 +194,6 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   base->stop.max_tokens = *fields.max_tokens;
   base->n = fields.n;
   base->arrival = setup.arrival;
-  if (const absl::Status terms = CheckTerms(fields.terms, parts_.caps); !terms.ok())
-    return Refuse(exchange, FromStatus(terms, 0));
   const std::string& tenant = parts_.caps.tenant_header;
   ApplyTerms(fields.terms, tenant.empty() ? "" : exchange->request().Header(tenant), base.get());
   const std::vector<std::vector<int32_t>> prompts = setup.prompts;

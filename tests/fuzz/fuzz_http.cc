@@ -91,7 +91,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice::testing;
   FuzzInput input(data, size);
   const uint8_t seed = input.Byte();
-  // Ends of lines at the end: what is malformed is seen at once, or when its end or some more comes.
+  // Ends of lines at the end: what is malformed is seen at once, or when its end or some more
+  // comes.
   const std::string bytes = std::string(input.Rest()) + "\r\n\r\n\r\n\r\n";
   Parts single(bytes, 0, 1);
   Parts parts(bytes, seed, 1 + seed % 64u);

@@ -25,8 +25,8 @@ FAULTS = {
         "      index_.SetIdle(block);\n      pool_.Return(block);\n      continue;"),
     "a holder too many after copy-on-write": (
         "engine/kv/kv_manager.cc",
-        "  if (match.copy_from >= 0) {\n",
-        "  if (match.copy_from >= 0) {\n    ++holders_[static_cast<size_t>(match.copy_from)];\n"),
+        "  if (match->copy_from >= 0) {\n",
+        "  if (match->copy_from >= 0) {\n    ++holders_[static_cast<size_t>(match->copy_from)];\n"),
     "a prefix published before it is computed": (
         "engine/scheduler/scheduler_plan.cc",
         "    kv_.Announce(&sequence->table,",
@@ -50,8 +50,8 @@ FAULTS = {
         "if (true)"),
     "a starved low priority": (
         "engine/scheduler/waiting_line.cc",
-        "         options_.patience_seconds;",
-        "         1e12;"),
+        "> options_.patience_seconds;",
+        "> 1e12;"),
     "a quota counted twice": (
         "engine/scheduler/scheduler_plan.cc",
         "  line_.CountRunning(*sequence, 1);",

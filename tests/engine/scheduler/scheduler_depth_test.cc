@@ -12,27 +12,13 @@ using engine::kLastSampledToken;
 constexpr int32_t kScripted = 50;
 
 SimulatedWorker::Options Worker(int32_t kv_blocks = 100) {
-  SimulatedWorker::Options options;
-  options.limits.slots = 8;
-  options.limits.step_tokens = 64;
-  options.limits.kv_blocks = kv_blocks;
-  options.limits.block_size = 4;
-  options.limits.context_tokens = 60;
-  options.limits.vocabulary = 100;
+  SimulatedWorker::Options options = SmallWorker(kv_blocks, 60, 100);
   options.scripts[kScripted] = {1, 2, kEndId, 3, 4, 5};
   return options;
 }
 
-engine::Scheduler::Options Options() {
-  engine::Scheduler::Options options;
-  options.running_max = 8;
-  options.step_tokens = 64;
-  options.end_ids = {kEndId};
-  return options;
-}
-
 TEST(SchedulerDepthTest, TheNextTokenIsTakenFromTheWorker) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   const uint64_t id = rig.Add({3, 4, 5}, 10);
   ASSERT_TRUE(rig.Plan());
   ASSERT_TRUE(rig.Plan());
@@ -46,7 +32,7 @@ TEST(SchedulerDepthTest, TheNextTokenIsTakenFromTheWorker) {
 }
 
 TEST(SchedulerDepthTest, NothingIsPlannedBeyondTheLastToken) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   rig.Add({3, 4, 5}, 2);
   ASSERT_TRUE(rig.Plan());
   ASSERT_TRUE(rig.Plan());
@@ -56,7 +42,7 @@ TEST(SchedulerDepthTest, NothingIsPlannedBeyondTheLastToken) {
 }
 
 TEST(SchedulerDepthTest, ATokenComputedAfterTheEndIsDroppedAndBlocksAreHeldUntilThen) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   const uint64_t id = rig.Add({kScripted, 1}, 10);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(rig.Plan());
   ASSERT_TRUE(rig.Plan());  // the fourth token, one after the end
@@ -73,7 +59,7 @@ TEST(SchedulerDepthTest, ATokenComputedAfterTheEndIsDroppedAndBlocksAreHeldUntil
 }
 
 TEST(SchedulerDepthTest, CancelledInFlightMeansRetiringUntilTheStepIsDone) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   const uint64_t id = rig.Add({3, 4, 5}, 10);
   ASSERT_TRUE(rig.Plan());
   ASSERT_TRUE(rig.Plan());
@@ -89,7 +75,7 @@ TEST(SchedulerDepthTest, CancelledInFlightMeansRetiringUntilTheStepIsDone) {
 }
 
 TEST(SchedulerDepthTest, APreemptedSequenceKeepsTheTokensInFlight) {
-  SchedulerRig rig(Worker(6), Options());  // 24 tokens
+  SchedulerRig rig(Worker(6), SmallOptions());  // 24 tokens
   const uint64_t first = rig.Add({3, 4, 5}, 18);
   const uint64_t second = rig.Add({6, 4, 5}, 18);
   rig.RunAll(2);
@@ -105,7 +91,7 @@ TEST(SchedulerDepthTest, AFaultAtDepthTwoEndsOnce) {
   worker.non_finite = [](const SimulatedWorker::SampleContext& context) {
     return context.generated == 1;
   };
-  SchedulerRig rig(worker, Options());
+  SchedulerRig rig(worker, SmallOptions());
   const uint64_t id = rig.Add({3, 4, 5}, 10);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(rig.Plan());
   for (int i = 0; i < 3; ++i) rig.Commit();

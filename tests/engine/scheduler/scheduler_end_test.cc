@@ -12,21 +12,13 @@ using engine::GenerateRequest;
 constexpr int32_t kScripted = 50;  // prompts that begin so get a script
 
 SimulatedWorker::Options Worker(std::vector<int32_t> script = {}) {
-  SimulatedWorker::Options options;
-  options.limits.slots = 8;
-  options.limits.step_tokens = 64;
-  options.limits.kv_blocks = 100;
-  options.limits.block_size = 4;
-  options.limits.context_tokens = 40;
-  options.limits.vocabulary = 100;
+  SimulatedWorker::Options options = SmallWorker(100, 40, 100);
   options.scripts[kScripted] = std::move(script);
   return options;
 }
 
 engine::Scheduler::Options Options() {
-  engine::Scheduler::Options options;
-  options.running_max = 8;
-  options.step_tokens = 64;
+  engine::Scheduler::Options options = SmallOptions();
   options.end_ids = {kEndId, 9};
   return options;
 }

@@ -8,25 +8,9 @@ namespace {
 
 using engine::FinishReason;
 using engine::GenerateRequest;
-using engine::Scheduler;
 
 SimulatedWorker::Options Worker(int32_t kv_blocks = 100) {
-  SimulatedWorker::Options options;
-  options.limits.slots = 8;
-  options.limits.step_tokens = 64;
-  options.limits.kv_blocks = kv_blocks;
-  options.limits.block_size = 4;
-  options.limits.context_tokens = 200;
-  options.limits.vocabulary = 1000;
-  return options;
-}
-
-Scheduler::Options Options() {
-  Scheduler::Options options;
-  options.running_max = 8;
-  options.step_tokens = 64;
-  options.end_ids = {kEndId};
-  return options;
+  return SmallWorker(kv_blocks, 200, 1000);
 }
 
 // Tokens that depend on `text`, so that prompts of different texts share nothing.
@@ -57,7 +41,7 @@ void ExpectAllRight(const SchedulerRig& rig) {
 
 TEST(SchedulerReuseTest, AWholePromptThatIsThereCostsItsLastTokenAlone) {
   for (const int32_t size : {16, 17, 18, 19, 20}) {
-    SchedulerRig rig(Worker(), Options());
+    SchedulerRig rig(Worker(), SmallOptions());
     rig.Add(Text(1, size), 3);
     rig.RunAll();
     rig.Add(Text(1, size), 3);
@@ -72,7 +56,7 @@ TEST(SchedulerReuseTest, AWholePromptThatIsThereCostsItsLastTokenAlone) {
 
 TEST(SchedulerReuseTest, ABeginningIsSharedToTheTokenByACopyOfItsLastBlock) {
   for (int32_t shared = 1; shared < 20; ++shared) {
-    SchedulerRig rig(Worker(), Options());
+    SchedulerRig rig(Worker(), SmallOptions());
     rig.Add(Text(1, 20), 2);
     rig.RunAll();
     std::vector<int32_t> prompt = Text(1, shared);
@@ -89,7 +73,7 @@ TEST(SchedulerReuseTest, ABeginningIsSharedToTheTokenByACopyOfItsLastBlock) {
 
 // The next turn of a conversation: prompt, answer, and a new question.
 TEST(SchedulerReuseTest, AnAnswerIsSharedWithTheTurnThatFollowsIt) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   const uint64_t first = rig.Add(Text(1, 10), 9);
   rig.RunAll();
   std::vector<int32_t> prompt = Text(1, 10);
@@ -104,7 +88,7 @@ TEST(SchedulerReuseTest, AnAnswerIsSharedWithTheTurnThatFollowsIt) {
 }
 
 TEST(SchedulerReuseTest, WhoeverNeedsWhatIsBeingComputedWaitsForIt) {
-  auto options = Options();
+  auto options = SmallOptions();
   options.step_tokens = 12;
   SchedulerRig rig(Worker(), options);
   const uint64_t first = rig.Add(Text(1, 40), 3);
@@ -122,7 +106,7 @@ TEST(SchedulerReuseTest, WhoeverNeedsWhatIsBeingComputedWaitsForIt) {
 }
 
 TEST(SchedulerReuseTest, AnswersToOnePromptShareIt) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   auto request = Request(Text(1, 30), 6);
   request->n = 4;
   request->sampling.temperature = 1;
@@ -138,7 +122,7 @@ TEST(SchedulerReuseTest, AnswersToOnePromptShareIt) {
 }
 
 TEST(SchedulerReuseTest, SaltsKeepSequencesApart) {
-  SchedulerRig rig(Worker(), Options());
+  SchedulerRig rig(Worker(), SmallOptions());
   for (const char* salt : {"", "a", "b", "a"}) {
     auto request = Request(Text(1, 21), 2);
     request->cache_salt = salt;
@@ -154,7 +138,7 @@ TEST(SchedulerReuseTest, WhatAFaultySequenceComputedIsNotShared) {
   worker.non_finite = [](const SimulatedWorker::SampleContext& context) {
     return context.generated == 2;
   };
-  SchedulerRig rig(worker, Options());
+  SchedulerRig rig(worker, SmallOptions());
   const uint64_t faulty = rig.Add(Text(1, 21), 9);
   rig.RunAll();
   EXPECT_EQ(rig[faulty].finish, FinishReason::kError);
@@ -166,7 +150,7 @@ TEST(SchedulerReuseTest, WhatAFaultySequenceComputedIsNotShared) {
 }
 
 TEST(SchedulerReuseTest, ACancelledPrefillLeavesWhatIsDoneAndHoldsNobodyUp) {
-  auto options = Options();
+  auto options = SmallOptions();
   options.step_tokens = 8;
   SchedulerRig rig(Worker(), options);
   const uint64_t first = rig.Add(Text(1, 40), 3);
@@ -181,7 +165,7 @@ TEST(SchedulerReuseTest, ACancelledPrefillLeavesWhatIsDoneAndHoldsNobodyUp) {
 
 // A prompt that many share survives one pass over more text than memory holds.
 TEST(SchedulerReuseTest, OneLongScanDoesNotPushOutWhatManyShare) {
-  SchedulerRig rig(Worker(64), Options());
+  SchedulerRig rig(Worker(64), SmallOptions());
   const auto ask = [&](int32_t own) {
     std::vector<int32_t> prompt = Text(1, 40);
     for (const int32_t token : Text(own, 4)) prompt.push_back(token);
@@ -200,7 +184,7 @@ TEST(SchedulerReuseTest, OneLongScanDoesNotPushOutWhatManyShare) {
 }
 
 TEST(SchedulerReuseTest, NothingIsSharedWhenSwitchedOff) {
-  auto options = Options();
+  auto options = SmallOptions();
   options.share_prefixes = false;
   SchedulerRig rig(Worker(), options);
   for (int32_t i = 0; i < 3; ++i) {

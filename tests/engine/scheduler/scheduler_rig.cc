@@ -8,6 +8,21 @@ namespace sluice::testing {
 
 using engine::FinishReason;
 
+SimulatedWorker::Options SmallWorker(int32_t kv_blocks, int32_t context_tokens,
+                                     int32_t vocabulary) {
+  SimulatedWorker::Options options;
+  options.limits = {8, 64, kv_blocks, 4, context_tokens, vocabulary};
+  return options;
+}
+
+engine::Scheduler::Options SmallOptions(int32_t running_max, int32_t step_tokens) {
+  engine::Scheduler::Options options;
+  options.running_max = running_max;
+  options.step_tokens = step_tokens;
+  options.end_ids = {kEndId};
+  return options;
+}
+
 SchedulerRig::SchedulerRig(SimulatedWorker::Options worker, engine::Scheduler::Options options)
     : worker_options_(worker),
       step_tokens_(options.step_tokens),

@@ -14,6 +14,10 @@ namespace sluice::testing {
 
 inline constexpr int32_t kEndId = 7;  // ends answers in these tests
 
+// What most of these tests use: 8 slots, 64 tokens a step, blocks of 4.
+SimulatedWorker::Options SmallWorker(int32_t kv_blocks, int32_t context_tokens, int32_t vocabulary);
+engine::Scheduler::Options SmallOptions(int32_t running_max = 8, int32_t step_tokens = 64);
+
 // A Scheduler and a SimulatedWorker in one thread, with the books of what each sequence was given.
 class SchedulerRig {
  public:

@@ -15,24 +15,9 @@ using engine::Scheduler;
 using engine::SliceOutput;
 using engine::StepPlan;
 
+// No end token among the few that a hash can give: answers run to max_tokens.
 SimulatedWorker::Options Worker(int32_t kv_blocks = 100) {
-  SimulatedWorker::Options options;
-  options.limits.slots = 8;
-  options.limits.step_tokens = 64;
-  options.limits.kv_blocks = kv_blocks;
-  options.limits.block_size = 4;
-  options.limits.context_tokens = 200;
-  // No end token among the few that a hash can give: answers run to max_tokens.
-  options.limits.vocabulary = kEndId;
-  return options;
-}
-
-Scheduler::Options Options(int32_t running_max, int32_t step_tokens) {
-  Scheduler::Options options;
-  options.running_max = running_max;
-  options.step_tokens = step_tokens;
-  options.end_ids = {kEndId};
-  return options;
+  return SmallWorker(kv_blocks, 200, kEndId);
 }
 
 std::vector<int32_t> Counts(const StepPlan& plan) {
@@ -56,13 +41,13 @@ void ExpectAllRight(const SchedulerRig& rig) {
 }
 
 TEST(SchedulerTest, WithoutSequencesThePlanIsEmpty) {
-  SchedulerRig rig(Worker(), Options(4, 16));
+  SchedulerRig rig(Worker(), SmallOptions(4, 16));
   EXPECT_FALSE(rig.Plan());
   EXPECT_EQ(rig.scheduler().stats().steps, 0);
 }
 
 TEST(SchedulerTest, ALongPromptIsComputedInChunksOfTheBudget) {
-  SchedulerRig rig(Worker(), Options(4, 4));
+  SchedulerRig rig(Worker(), SmallOptions(4, 4));
   const uint64_t id = rig.Add(Prompt(10), 2);
   const std::vector<int32_t> chunks = {4, 4, 2, 1};
   for (size_t i = 0; i < chunks.size(); ++i) {
@@ -81,7 +66,7 @@ TEST(SchedulerTest, ALongPromptIsComputedInChunksOfTheBudget) {
 }
 
 TEST(SchedulerTest, DecodesComeBeforePrefillsAndTheRestOfTheBudgetIsShared) {
-  SchedulerRig rig(Worker(), Options(4, 8));
+  SchedulerRig rig(Worker(), SmallOptions(4, 8));
   rig.Add(Prompt(3), 10);
   ASSERT_TRUE(rig.Plan());
   rig.Commit();
@@ -101,7 +86,7 @@ TEST(SchedulerTest, DecodesComeBeforePrefillsAndTheRestOfTheBudgetIsShared) {
 TEST(SchedulerTest, NoMoreRunThanTheLimitOrTheBudgetAllows) {
   for (const auto& [running_max, budget, most] :
        {std::tuple{2, 16, 2u}, std::tuple{8, 3, 3u}, std::tuple{100, 64, 8u}}) {
-    SchedulerRig rig(Worker(), Options(running_max, budget));
+    SchedulerRig rig(Worker(), SmallOptions(running_max, budget));
     for (int i = 0; i < 20; ++i) rig.Add(Prompt(2), 5);
     size_t widest = 0;
     while (rig.Plan()) {
@@ -115,7 +100,7 @@ TEST(SchedulerTest, NoMoreRunThanTheLimitOrTheBudgetAllows) {
 }
 
 TEST(SchedulerTest, APromptThatDoesNotFitTheFreeBlocksWaitsAndNobodyOvertakesIt) {
-  SchedulerRig rig(Worker(10), Options(8, 64));
+  SchedulerRig rig(Worker(10), SmallOptions(8, 64));
   const uint64_t first = rig.Add(Prompt(20), 3);   // 5 of 10 blocks
   const uint64_t big = rig.Add(Prompt(24, 2), 3);  // 6 blocks
   const uint64_t small = rig.Add(Prompt(2, 3), 3);
@@ -129,7 +114,7 @@ TEST(SchedulerTest, APromptThatDoesNotFitTheFreeBlocksWaitsAndNobodyOvertakesIt)
 }
 
 TEST(SchedulerTest, AdmissionLeavesABlockForEachRunningSequence) {
-  SchedulerRig rig(Worker(8), Options(8, 64));
+  SchedulerRig rig(Worker(8), SmallOptions(8, 64));
   rig.Add(Prompt(12), 50);  // 3 blocks
   rig.Add(Prompt(20), 4);   // 5 blocks: would leave none for the first
   ASSERT_TRUE(rig.Plan());
@@ -137,7 +122,7 @@ TEST(SchedulerTest, AdmissionLeavesABlockForEachRunningSequence) {
 }
 
 TEST(SchedulerTest, ALoneSequenceMayFillThePool) {
-  SchedulerRig rig(Worker(10), Options(4, 64));
+  SchedulerRig rig(Worker(10), SmallOptions(4, 64));
   EXPECT_EQ(rig.scheduler().context_tokens(), 40);
   const uint64_t filling = rig.Add(Prompt(39), 100);
   const uint64_t growing = rig.Add(Prompt(1), 1000);
@@ -149,7 +134,7 @@ TEST(SchedulerTest, ALoneSequenceMayFillThePool) {
 }
 
 TEST(SchedulerTest, TheLatestIsPreemptedAndItsAnswerIsWhole) {
-  SchedulerRig rig(Worker(10), Options(4, 64));
+  SchedulerRig rig(Worker(10), SmallOptions(4, 64));
   std::vector<uint64_t> ids;
   for (int i = 0; i < 3; ++i) ids.push_back(rig.Add(Prompt(4, i), 30));
   std::vector<int64_t> ends;
@@ -166,7 +151,7 @@ TEST(SchedulerTest, TheLatestIsPreemptedAndItsAnswerIsWhole) {
 }
 
 TEST(SchedulerTest, TheOldestIsNeverPreempted) {
-  SchedulerRig rig(Worker(10), Options(8, 64));
+  SchedulerRig rig(Worker(10), SmallOptions(8, 64));
   const uint64_t oldest = rig.Add(Prompt(4), 34);
   for (int i = 0; i < 7; ++i) rig.Add(Prompt(3), 20);
   for (size_t step = 1; step <= 34; ++step) {
@@ -181,7 +166,7 @@ TEST(SchedulerTest, TheOldestIsNeverPreempted) {
 
 TEST(SchedulerTest, APoolTooSmallForTwoDoesNotThrash) {
   auto worker = Worker(30);  // 120 tokens
-  SchedulerRig rig(worker, Options(4, 8));
+  SchedulerRig rig(worker, SmallOptions(4, 8));
   rig.Add(Prompt(50), 40);
   rig.Add(Prompt(50), 40);
   rig.RunAll();
@@ -192,7 +177,7 @@ TEST(SchedulerTest, APoolTooSmallForTwoDoesNotThrash) {
 }
 
 TEST(SchedulerTest, PenaltiesGetTheirHistoryAlsoAfterAPreemption) {
-  SchedulerRig rig(Worker(10), Options(4, 64));
+  SchedulerRig rig(Worker(10), SmallOptions(4, 64));
   for (int i = 0; i < 3; ++i) {
     auto request = std::make_shared<engine::GenerateRequest>();
     request->prompt = Prompt(4, i);
@@ -207,7 +192,7 @@ TEST(SchedulerTest, PenaltiesGetTheirHistoryAlsoAfterAPreemption) {
 }
 
 TEST(SchedulerTest, AReleasedSlotIsNamedInTheNextPlanThatComputes) {
-  SchedulerRig rig(Worker(), Options(4, 64));
+  SchedulerRig rig(Worker(), SmallOptions(4, 64));
   rig.Add(Prompt(4), 1);
   ASSERT_TRUE(rig.Plan());
   const int32_t slot = rig.last_plan().starts[0].slot;
@@ -221,7 +206,7 @@ TEST(SchedulerTest, AReleasedSlotIsNamedInTheNextPlanThatComputes) {
 }
 
 TEST(SchedulerTest, ResultsThatDoNotBelongToTheStepAreRefused) {
-  Scheduler scheduler(Worker().limits, Options(4, 64));
+  Scheduler scheduler(Worker().limits, SmallOptions(4, 64));
   auto request = std::make_shared<engine::GenerateRequest>();
   request->prompt = Prompt(4);
   scheduler.Add(1, request, 0);

@@ -210,6 +210,13 @@ TEST_F(AnswerStreamTest, AnEndByTheServerIsUnavailable) {
   EXPECT_EQ(cancels_, 0);
 }
 
+TEST_F(AnswerStreamTest, ADeadlineThatTheEngineSeesFirstIsOne) {
+  Accept(1);
+  stream_.OnChunk(Chunk(0, "", 0, FinishReason::kExpired));
+  ASSERT_TRUE(wire_.finished);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(*wire_.finished));
+}
+
 class SmallBacklogTest : public AnswerStreamTest {
  protected:
   SmallBacklogTest() : AnswerStreamTest(100) {}

@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from grpc_client import Answer, address_of, chat_request, modules, open_channel, stub_of
+from grpc_client import GENERATE, Answer, address_of, chat_request, modules, open_channel, stub_of
 from servers import MODEL_NAME, ROOT, SLUICED
 
 SERVICE = "sluice.v1.GenerationService"
@@ -192,3 +192,16 @@ def test_the_examples_run(daemon):
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(text)
         assert f"+ {len(token_ids)} tokens]" in done.stdout
+
+
+def test_text_that_is_not_utf8_is_refused_and_writes_no_lines_of_its_own(new_daemon):
+    server = new_daemon()
+    with open_channel(server) as channel:
+        call = channel.unary_stream(GENERATE, request_serializer=lambda data: data, response_deserializer=lambda data: data)
+        for _ in range(20):
+            with pytest.raises(grpc.RpcError):
+                list(call(b"\x0a\x02\xff\xfe", timeout=20))  # model: two bytes that are no character
+        assert list(stub_of(channel).Generate(chat_request("Hi", max_tokens=1), timeout=60))
+    server.stop()
+    lines = [line for line in server.read_log().splitlines() if "UTF-8" in line or "protobuf" in line]
+    assert lines == []
