@@ -92,6 +92,12 @@ enum class ActivationFormat : uint8_t {
   // of the block, in float: scale = m / 127, q = x * (127 / m) rounded to nearest, ties to even. A
   // block with a NaN or an infinity has scale NaN (so that what is computed from it is NaN) and
   // q = 0; one with m < 2^-100 has scale 0 and q = 0.
+  //
+  // A few channels of a model's activations are far larger than the rest, and the error of their
+  // blocks, up to scale / 2 in each value, is most of a row's. So blocks whose scale^2 is above the
+  // row's mean (in double) are refined: fine = (x - scale * q) * (254 / scale), rounded likewise,
+  // and the value is scale * q + (scale / 254) * fine. Attention's rows are not refined: heads are
+  // rounded apart from each other.
   kQ8,
 };
 struct ActivationView {

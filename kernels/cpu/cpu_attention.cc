@@ -271,7 +271,8 @@ void AttentionRun::Run(float scale) {
     RunTiles();
   }
   if (!whole_rows) return;
-  for (int64_t t = 0; t < layout_.tokens; ++t) ops_.StoreRow(out_, t, rows_ + t * out_.cols);
+  for (int64_t t = 0; t < layout_.tokens; ++t)
+    ops_.StoreRowUnrefined(out_, t, rows_ + t * out_.cols);
 }
 
 void CpuOps::DoPagedAttention(ActivationView out, ConstTensorView q, const KvLayerView& kv,

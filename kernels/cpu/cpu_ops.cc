@@ -59,8 +59,12 @@ float* CpuOps::RowBuffer(const ActivationView& out, int64_t row, int worker) {
 
 void CpuOps::StoreRow(const ActivationView& out, int64_t row, const float* values) {
   if (out.format == ActivationFormat::kF32) return;  // RowBuffer is the row
-  auto* blocks = reinterpret_cast<Q8Block*>(out.data + row * out.row_bytes);
-  kernels_.quantize(values, out.cols, blocks);
+  StoreRowUnrefined(out, row, values);
+  kernels_.refine(values, out.cols, reinterpret_cast<Q8Block*>(out.data + row * out.row_bytes));
+}
+
+void CpuOps::StoreRowUnrefined(const ActivationView& out, int64_t row, const float* values) {
+  kernels_.quantize(values, out.cols, reinterpret_cast<Q8Block*>(out.data + row * out.row_bytes));
 }
 
 void CpuOps::DoEmbed(TensorView out, const WeightView& table, ConstTensorView ids) {

@@ -77,6 +77,7 @@ class CpuOps final : public Ops {
   // Where to put a row's float values before StoreRow takes them into `out`.
   float* RowBuffer(const ActivationView& out, int64_t row, int worker);
   void StoreRow(const ActivationView& out, int64_t row, const float* values);
+  void StoreRowUnrefined(const ActivationView& out, int64_t row, const float* values);
   ScratchBuffer& ScratchOf(int worker) { return scratch_[static_cast<size_t>(worker)]; }
 
   const KernelTable& kernels_;

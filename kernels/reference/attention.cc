@@ -149,7 +149,7 @@ void ReferenceOps::DoPagedAttention(ActivationView out, ConstTensorView q, const
     }
     for (int64_t t = first; t < end; ++t) {
       const float* row = result.data() + (t - first) * q.cols();
-      WriteActivationRow(out, t, {row, static_cast<size_t>(q.cols())});
+      WriteActivationRow(out, t, {row, static_cast<size_t>(q.cols())}, Refinement::kNone);
     }
   }
 }

@@ -19,7 +19,7 @@ void NormaliseRow(const ActivationView& out, int64_t row, const float* x, const 
   const double factor = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
   std::vector<float> result(n);
   for (size_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i] * factor * weight[i]);
-  WriteActivationRow(out, row, result);
+  WriteActivationRow(out, row, result, Refinement::kLargeBlocks);
 }
 
 double Silu(double x) { return x / (1.0 + std::exp(-x)); }
@@ -65,7 +65,7 @@ void ReferenceOps::DoGatedActivation(ActivationView out, ConstTensorView gate_up
       const double activated = kind == GateKind::kSilu ? Silu(gate[i]) : Gelu(gate[i]);
       result[i] = static_cast<float>(activated * up[i]);
     }
-    WriteActivationRow(out, t, result);
+    WriteActivationRow(out, t, result, Refinement::kLargeBlocks);
   }
 }
 

@@ -22,9 +22,9 @@ double Dot(std::span<const float> w, std::span<const double> x) {
 
 }  // namespace
 
-// The left side holds exact values (a Q8 value is scale * q, which double holds exactly), a weight
-// row its format's values rounded once to float: the sum over a block is the integer dot product
-// times the scales but for that one rounding.
+// The left side holds exact values (double holds scale * q exactly), a weight row its format's
+// values rounded once to float: the sum over a block is the integer dot product times the scales
+// but for that one rounding.
 void ReferenceOps::DoMatMul(TensorView out, const ActivationView& in, const WeightView& weight,
                             ConstTensorView bias) {
   const auto cols = static_cast<size_t>(weight.cols);

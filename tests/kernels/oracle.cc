@@ -8,28 +8,46 @@
 
 namespace sluice::kernels::testing {
 
+namespace {
+
+double NearestEven(float x) {
+  const double nearest = std::floor(double{x} + 0.5);
+  return nearest - x == 0.5 && std::fmod(nearest, 2.0) != 0.0 ? nearest - 1.0 : nearest;
+}
+
+// Largest magnitude of each block of 32; NaN for one that is not finite.
+std::vector<float> BlockPeaks(std::span<const float> x) {
+  std::vector<float> peaks;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i % 32 == 0) peaks.push_back(0.0f);
+    float& peak = peaks.back();
+    if (!std::isfinite(x[i])) peak = std::numeric_limits<float>::quiet_NaN();
+    if (!std::isnan(peak)) peak = std::max(peak, std::fabs(x[i]));
+  }
+  return peaks;
+}
+
+}  // namespace
+
 std::vector<double> Q8Values(std::span<const float> x) {
+  const std::vector<float> peaks = BlockPeaks(x);
+  const auto scale_of = [](float peak) { return peak < 0x1p-100f ? 0.0f : peak / 127.0f; };
+  double squares = 0.0;
+  for (const float peak : peaks) squares += std::pow(double{scale_of(peak)}, 2);
   std::vector<double> result;
-  for (size_t begin = 0; begin < x.size(); begin += 32) {
-    const auto block = x.subspan(begin, std::min<size_t>(32, x.size() - begin));
-    float largest = 0.0f;
-    bool finite = true;
-    for (const float value : block) {
-      finite = finite && std::isfinite(value);
-      largest = std::fmax(largest, std::fabs(value));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float peak = peaks[i / 32], scale = scale_of(peak);
+    if (!(scale > 0.0f)) {
+      result.push_back(scale);  // zero or NaN
+      continue;
     }
-    for (const float value : block) {
-      if (!finite) {
-        result.push_back(std::numeric_limits<double>::quiet_NaN());
-      } else if (largest < 0x1p-100f) {
-        result.push_back(0.0);
-      } else {
-        const float quotient = value * (127.0f / largest);
-        double q = std::floor(double{quotient} + 0.5);
-        if (q - quotient == 0.5 && std::fmod(q, 2.0) != 0.0) q -= 1.0;
-        result.push_back(q * (largest / 127.0f));
-      }
+    const double q = NearestEven(x[i] * (127.0f / peak));
+    double value = q * scale;
+    if (double{scale} * scale * static_cast<double>(peaks.size()) > squares) {
+      const auto rest = static_cast<float>(x[i] - value);
+      value += NearestEven(rest * (254.0f / scale)) * (scale / 254.0f);
     }
+    result.push_back(value);
   }
   return result;
 }

@@ -15,7 +15,7 @@ namespace sluice::kernels::testing {
 
 // The values that Q8 holds for `x`, by the definition at ActivationFormat.
 std::vector<double> Q8Values(std::span<const float> x);
-// For each value the distance between neighbouring Q8 values of its block of 32.
+// For each value the distance between neighbouring Q8 values of its block of 32, unrefined.
 std::vector<double> Q8Steps(std::span<const float> x);
 // x as an activation of this format holds it.
 std::vector<double> ActivationValues(ActivationFormat format, std::span<const float> x);

@@ -10,14 +10,19 @@
 namespace sluice::kernels {
 
 // 32 activations as int8, with what products need of them. Never -128.
-struct Q8Block {
-  int8_t q[32];
-  float scale;       // value = scale * q
-  float sum;         // scale * (sum of q)
+struct Q8Part {
+  float scale;
   int32_t minus8;    // -8 * (sum of q): the offset of unsigned 4-bit weights
   int32_t minus128;  // -128 * (sum of q): the offset of unsigned 8-bit weights
 };
-static_assert(sizeof(Q8Block) == 48);
+struct Q8Block {
+  int8_t q[32];
+  int8_t fine[32];  // zeros unless refined
+  Q8Part of_q, of_fine;
+  float sum;        // of the values: of_q.scale * q + of_fine.scale * fine
+  int32_t refined;  // 0 or 1
+};
+static_assert(sizeof(Q8Block) == 96);
 
 // How a matrix is held. Rows are in panels of `lanes`, one row a vector lane; the last panel is
 // filled up with zeros. A panel starts at a multiple of 64 bytes.
@@ -125,6 +130,8 @@ struct KernelTable {
   void (*matmul_f32[7])(const MatMulTask&) = {};  // by PanelFormat
 
   void (*quantize)(const float* x, int64_t n, Q8Block* out) = nullptr;
+  // Refines the large blocks of a whole row that is quantized.
+  void (*refine)(const float* x, int64_t n, Q8Block* blocks) = nullptr;
   // out = x / sqrt(mean(x^2) + eps) * weight.
   void (*rms_norm)(float* out, const float* x, const float* weight, int64_t n, float eps) = nullptr;
   void (*add_rms_norm)(const NormTask&) = nullptr;

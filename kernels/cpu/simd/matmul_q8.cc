@@ -1,16 +1,19 @@
 // Integer products: weights of 4 or 8 bits times int8 activations, by blocks of 32 columns.
 //
 //   out[t][n] = sum over blocks b, ascending, of
-//       d[n][b] * scale[t][b] * (integer dot product) (+ m[n][b] * sum[t][b])
+//       d[n][b] * scale[t][b] * (integer dot product)
+//       (+ d[n][b] * fine_scale[t][b] * (integer dot product with fine)) (+ m[n][b] * sum[t][b])
 //
 // One vector lane is one weight row, so nothing is ever summed across lanes, and each result sees
 // the same float operations in the same order whatever the number of columns: acc = fma(dot,
-// d * scale, acc), then acc = fma(m, sum, acc).
+// d * scale, acc), for refined blocks the same of fine, then acc = fma(m, sum, acc). Columns next
+// to a refined one may add a fine product of zeros, which changes no bit of a sum that began at +0.
 //
 // A tile is one panel of kLanes rows times C columns; each block's quants are unpacked once for all
 // C. Cost for one block and column: AVX-512 VNNI 8 vpdpbusd (256 multiply-adds each) and 3 or 4
-// float instructions; AVX2 4 bits: 8 vpmaddubsw, 7 vpaddw, vpmaddwd, 3 or 4 float. With one column
-// the bound is reading the weights.
+// float instructions; AVX2 4 bits: 8 vpmaddubsw, 7 vpaddw, vpmaddwd, 3 or 4 float; nearly as much
+// again for the blocks that are refined, a fifth of the default model's. With one column the bound
+// is reading the weights.
 
 #include "kernels/cpu/simd/matmul_q8.h"
 #include "kernels/cpu/simd/kernel_table.h"
@@ -21,6 +24,12 @@ namespace {
 
 constexpr int64_t kQuantBytes4 = 16 * kLanes;  // of one block
 constexpr int64_t kQuantBytes8 = 32 * kLanes;
+
+#if defined(__AVX512F__)
+constexpr int kInTurns = 4;
+#else
+constexpr int kInTurns = 1;
+#endif
 
 struct Tile {
   const std::byte* quants;
@@ -35,10 +44,10 @@ struct Tile {
 template <int C>
 struct ColumnBlock {
   int8_t q[C][32];
-  float scale[C];
+  int8_t fine[C][32];
+  Q8Part of_q[C], of_fine[C];
   float sum[C];
-  int32_t minus8[C];
-  int32_t minus128[C];
+  int32_t refined[C];  // the first of a group that takes turns: whether any of them is
 };
 static_assert(sizeof(ColumnBlock<1>) == sizeof(Q8Block));
 
@@ -61,8 +70,10 @@ const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
     const auto* blocks = reinterpret_cast<const Q8Block*>(in + c * task.in_stride);
     for (int64_t b = 0; b < task.cols / 32; ++b) {
       __builtin_memcpy(out[b].q[c], blocks[b].q, 32);
-      out[b].scale[c] = blocks[b].scale, out[b].sum[c] = blocks[b].sum;
-      out[b].minus8[c] = blocks[b].minus8, out[b].minus128[c] = blocks[b].minus128;
+      __builtin_memcpy(out[b].fine[c], blocks[b].fine, 32);
+      out[b].of_q[c] = blocks[b].of_q, out[b].of_fine[c] = blocks[b].of_fine;
+      out[b].sum[c] = blocks[b].sum, out[b].refined[c] = blocks[b].refined;
+      if (c % kInTurns != 0) out[b].refined[c - c % kInTurns] |= blocks[b].refined;
     }
   }
   return reinterpret_cast<const std::byte*>(out);
@@ -87,8 +98,6 @@ SLUICE_INLINE void DotColumns(const I32 (&w)[8], const int8_t (*a)[32], I32* dot
   }
 }
 
-constexpr int kInTurns = 4;
-
 #else
 
 SLUICE_INLINE I32 LoadBytes(const std::byte* p) {
@@ -112,12 +121,10 @@ SLUICE_INLINE void DotColumns(const I32 (&w)[8], const int8_t (*a)[32], I32* dot
   }
 }
 
-constexpr int kInTurns = 1;
-
 // Signed weights: |w| times the activation with the sign of w; a pair of products is at most
 // 2 * 128 * 127 = 32512.
 template <int C>
-SLUICE_INLINE void DotBytes(const std::byte* quants, const ColumnBlock<C>& a, I32 (&dots)[C]) {
+SLUICE_INLINE void DotBytes(const std::byte* quants, const int8_t (*a)[32], I32* dots) {
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) dots[c] = Set1I(0);
 #pragma GCC unroll 8
@@ -126,7 +133,7 @@ SLUICE_INLINE void DotBytes(const std::byte* quants, const ColumnBlock<C>& a, I3
     const I32 magnitude = _mm256_abs_epi8(w);
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
-      const I32 signed_a = _mm256_sign_epi8(Set1I(FourBytes(a.q[c], g)), w);
+      const I32 signed_a = _mm256_sign_epi8(Set1I(FourBytes(a[c], g)), w);
       const I32 pairs = _mm256_maddubs_epi16(magnitude, signed_a);
       dots[c] = AddI(dots[c], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
@@ -144,10 +151,9 @@ SLUICE_INLINE void UnpackNibbles(const std::byte* quants, I32 (&w)[8]) {
   }
 }
 
-// acc += float(dot) * d * scale for G columns from c on.
-template <int C>
-SLUICE_INLINE void AddScaled(const ColumnBlock<C>& a, F32 d, int c, I32 dot, F32 (&acc)[C]) {
-  acc[c] = Fma(ToFloat(dot), Mul(d, Set1(a.scale[c])), acc[c]);
+// acc + float(dot) * d * scale.
+SLUICE_INLINE F32 AddScaled(F32 acc, I32 dot, F32 d, float scale) {
+  return Fma(ToFloat(dot), Mul(d, Set1(scale)), acc);
 }
 
 // Calls body.Run<G>(first column) for groups of kInTurns columns, and for what is left.
@@ -160,24 +166,37 @@ SLUICE_INLINE void ForGroups(const Body& body) {
   }
 }
 
-template <int C, bool kMinima>
-struct NibbleGroup {
+enum class Offset { kNone, kMinus8, kMinus128 };
+
+// acc += the products of G columns from `first` on with a block's weights, unpacked in w.
+template <int C, Offset kOffset>
+struct ColumnGroup {
   const I32 (&w)[8];
   const ColumnBlock<C>& a;
-  F32 d, m;
+  F32 d;
   F32 (&acc)[C];
 
   template <int G>
-  __attribute__((always_inline)) void Run(int first) const {
+  __attribute__((always_inline)) void Add(int first, const int8_t (*q)[32],
+                                          const Q8Part* part) const {
     I32 dots[G];
 #pragma GCC unroll 4
-    for (int c = 0; c < G; ++c) dots[c] = Set1I(kMinima ? 0 : a.minus8[first + c]);
-    DotColumns<G>(w, a.q + first, dots);
+    for (int c = 0; c < G; ++c) {
+      dots[c] = Set1I(kOffset == Offset::kMinus8     ? part[c].minus8
+                      : kOffset == Offset::kMinus128 ? part[c].minus128
+                                                     : 0);
+    }
+    DotColumns<G>(w, q, dots);
 #pragma GCC unroll 4
     for (int c = 0; c < G; ++c) {
-      AddScaled<C>(a, d, first + c, dots[c], acc);
-      if (kMinima) acc[first + c] = Fma(m, Set1(a.sum[first + c]), acc[first + c]);
+      acc[first + c] = AddScaled(acc[first + c], dots[c], d, part[c].scale);
     }
+  }
+
+  template <int G>
+  __attribute__((always_inline)) void Run(int first) const {
+    Add<G>(first, a.q + first, a.of_q + first);
+    if (a.refined[first] != 0) Add<G>(first, a.fine + first, a.of_fine + first);
   }
 };
 
@@ -188,8 +207,12 @@ struct Nibbles4 {
     I32 w[8];
     UnpackNibbles(tile.quants + b * kQuantBytes, w);
     const F32 d = LoadHalf(tile.scales + b * kLanes);
-    const F32 m = kWithMinima ? LoadHalf(tile.minima + b * kLanes) : Zero();
-    ForGroups<C>(NibbleGroup<C, kWithMinima>{w, BlockOf<C>(tile, b), d, m, acc});
+    const ColumnBlock<C>& a = BlockOf<C>(tile, b);
+    ForGroups<C>(ColumnGroup < C, kWithMinima ? Offset::kNone : Offset::kMinus8 > {w, a, d, acc});
+    if (!kWithMinima) return;
+    const F32 m = LoadHalf(tile.minima + b * kLanes);
+#pragma GCC unroll 16
+    for (int c = 0; c < C; ++c) acc[c] = Fma(m, Set1(a.sum[c]), acc[c]);
   }
 };
 template <int C>
@@ -200,24 +223,6 @@ using Q4_0 = Nibbles4<C, false>;
 #if defined(__AVX512F__)
 
 template <int C>
-struct ByteGroup {
-  const I32 (&w)[8];
-  const ColumnBlock<C>& a;
-  F32 d;
-  F32 (&acc)[C];
-
-  template <int G>
-  __attribute__((always_inline)) void Run(int first) const {
-    I32 dots[G];
-#pragma GCC unroll 4
-    for (int c = 0; c < G; ++c) dots[c] = Set1I(a.minus128[first + c]);
-    DotColumns<G>(w, a.q + first, dots);
-#pragma GCC unroll 4
-    for (int c = 0; c < G; ++c) AddScaled<C>(a, d, first + c, dots[c], acc);
-  }
-};
-
-template <int C>
 struct Q8_0 {
   static constexpr int64_t kQuantBytes = kQuantBytes8;
   SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
@@ -225,7 +230,7 @@ struct Q8_0 {
 #pragma GCC unroll 8
     for (int g = 0; g < 8; ++g) w[g] = LoadBytes(tile.quants + b * kQuantBytes + 64 * g);
     const F32 d = LoadHalf(tile.scales + b * kLanes);
-    ForGroups<C>(ByteGroup<C>{w, BlockOf<C>(tile, b), d, acc});
+    ForGroups<C>(ColumnGroup<C, Offset::kMinus128>{w, BlockOf<C>(tile, b), d, acc});
   }
 };
 
@@ -236,11 +241,18 @@ struct Q8_0 {
   static constexpr int64_t kQuantBytes = kQuantBytes8;
   SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
     const ColumnBlock<C>& a = BlockOf<C>(tile, b);
-    I32 dots[C];
-    DotBytes<C>(tile.quants + b * kQuantBytes, a, dots);
+    const std::byte* quants = tile.quants + b * kQuantBytes;
     const F32 d = LoadHalf(tile.scales + b * kLanes);
-#pragma GCC unroll 16
-    for (int c = 0; c < C; ++c) AddScaled<C>(a, d, c, dots[c], acc);
+    I32 dots[C];
+    DotBytes<C>(quants, a.q, dots);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) acc[c] = AddScaled(acc[c], dots[c], d, a.of_q[c].scale);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      if (a.refined[c] == 0) continue;
+      DotBytes<1>(quants, a.fine + c, dots);
+      acc[c] = AddScaled(acc[c], dots[0], d, a.of_fine[c].scale);
+    }
   }
 };
 

@@ -28,13 +28,32 @@ SLUICE_INLINE void StoreSome(float* p, F32 x, int n) {
 constexpr int kVectorsInBlock = 32 / kLanes;
 constexpr int32_t kInfinityBits = 0x7F800000;
 
-void QuantizeBlock(const F32 (&x)[kVectorsInBlock], Q8Block* out) {
+struct Block {
+  F32 x[kVectorsInBlock];
+};
+
+// Values [at, at + 32) of x [n], zeros beyond its end.
+SLUICE_INLINE Block LoadBlock(const float* x, int64_t at, int64_t n) {
+  Block block;
+#pragma GCC unroll 4
+  for (int j = 0; j < kVectorsInBlock; ++j) {
+    const int64_t begin = at + j * kLanes, left = n - begin;
+    if (left >= kLanes) {
+      block.x[j] = Load(x + begin);
+    } else {
+      block.x[j] = left > 0 ? LoadN(x + begin, static_cast<int>(left)) : Zero();
+    }
+  }
+  return block;
+}
+
+SLUICE_INLINE Q8Part PartOf(float scale, int32_t sum) { return {scale, -8 * sum, -128 * sum}; }
+
+SLUICE_INLINE void QuantizeBlock(const Block& block, Q8Block* out) {
   // As integers, the bits of magnitudes are ordered like the magnitudes, NaN above infinity.
   I32 magnitude = Set1I(0);
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectorsInBlock; ++i) {
-    magnitude = MaxI(magnitude, AndI(Bits(x[i]), Set1I(0x7FFFFFFF)));
-  }
+  for (const F32& x : block.x) magnitude = MaxI(magnitude, AndI(Bits(x), Set1I(0x7FFFFFFF)));
   const int32_t bits = ReduceMaxI(magnitude);
   const float largest = AsFloat(bits);
   const bool usable = bits < kInfinityBits && largest >= 0x1p-100f;
@@ -43,15 +62,34 @@ void QuantizeBlock(const F32 (&x)[kVectorsInBlock], Q8Block* out) {
   I32 total = Set1I(0);
 #pragma GCC unroll 4
   for (int i = 0; i < kVectorsInBlock; ++i) {
-    const I32 q = usable ? ToInt(Mul(x[i], inverse)) : Set1I(0);
+    const I32 q = usable ? ToInt(Mul(block.x[i], inverse)) : Set1I(0);
     total = AddI(total, q);
     StoreBytes(out->q + i * kLanes, q);
+    StoreBytes(out->fine + i * kLanes, Set1I(0));
   }
   const int32_t sum = ReduceAddI(total);
-  out->scale = scale;
+  out->of_q = PartOf(scale, sum);
+  out->of_fine = PartOf(0.0f, 0);
   out->sum = scale * static_cast<float>(sum);
-  out->minus8 = -8 * sum;
-  out->minus128 = -128 * sum;
+  out->refined = 0;
+}
+
+// What is left of a value is at most scale / 2 and a few roundings, which end at 127 again.
+SLUICE_INLINE void RefineBlock(const Block& block, Q8Block* out) {
+  const float scale = out->of_q.scale;
+  const F32 inverse = Set1(254.0f / scale);
+  I32 total = Set1I(0);
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectorsInBlock; ++i) {
+    const F32 q = ToFloat(LoadInt8(out->q + i * kLanes));
+    const I32 fine = ToInt(Mul(Fnma(Set1(scale), q, block.x[i]), inverse));
+    total = AddI(total, fine);
+    StoreBytes(out->fine + i * kLanes, fine);
+  }
+  const int32_t sum = ReduceAddI(total);
+  out->of_fine = PartOf(scale / 254.0f, sum);
+  out->sum += out->of_fine.scale * static_cast<float>(sum);
+  out->refined = 1;
 }
 
 SLUICE_INLINE F32 Silu(F32 x) { return Div(x, Add(Set1(1.0f), Exp(Sub(Zero(), x)))); }
@@ -108,20 +146,21 @@ void RotateHalves(float* head, const float* rope, int64_t pairs) {
 }  // namespace
 
 void Quantize(const float* x, int64_t n, Q8Block* out) {
-  F32 v[kVectorsInBlock];
-  int64_t i = 0;
-  for (; i + 32 <= n; i += 32, ++out) {
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectorsInBlock; ++j) v[j] = Load(x + i + j * kLanes);
-    QuantizeBlock(v, out);
+  for (int64_t i = 0; i < n; i += 32, ++out) QuantizeBlock(LoadBlock(x, i, n), out);
+}
+
+void Refine(const float* x, int64_t n, Q8Block* blocks) {
+  const int64_t count = (n + 31) / 32;
+  double squares = 0.0;
+  for (int64_t b = 0; b < count; ++b) {
+    squares += static_cast<double>(blocks[b].of_q.scale) * blocks[b].of_q.scale;
   }
-  if (i == n) return;
-  for (int j = 0; j < kVectorsInBlock; ++j) {
-    const int64_t left = n - i - j * kLanes;
-    const int lanes = left >= kLanes ? kLanes : left > 0 ? static_cast<int>(left) : 0;
-    v[j] = LoadN(x + i + j * kLanes, lanes);
+  for (int64_t b = 0; b < count; ++b) {
+    const double square = static_cast<double>(blocks[b].of_q.scale) * blocks[b].of_q.scale;
+    if (square * static_cast<double>(count) > squares) {
+      RefineBlock(LoadBlock(x, 32 * b, n), blocks + b);
+    }
   }
-  QuantizeBlock(v, out);
 }
 
 void AddRmsNorm(const NormTask& task) {

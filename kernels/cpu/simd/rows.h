@@ -5,6 +5,7 @@
 namespace sluice::kernels::SLUICE_SIMD {
 
 void Quantize(const float* x, int64_t n, Q8Block* out);
+void Refine(const float* x, int64_t n, Q8Block* blocks);
 void AddRmsNorm(const NormTask& task);
 void RmsNorm(float* out, const float* x, const float* weight, int64_t n, float eps);
 void GateSilu(float* out, const float* gate, const float* up, int64_t n);

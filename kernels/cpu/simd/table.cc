@@ -21,6 +21,7 @@ const KernelTable kTable = {
     .matmul_f32 = {MatMulF32, MatMulF16, MatMulBF16, MatMulF32Q8_0, MatMulF32Q4_0, MatMulF32Q4_1,
                    MatMulF32Raw},
     .quantize = Quantize,
+    .refine = Refine,
     .rms_norm = RmsNorm,
     .add_rms_norm = AddRmsNorm,
     .gate_silu = GateSilu,

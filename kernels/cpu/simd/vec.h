@@ -87,6 +87,9 @@ SLUICE_INLINE void StoreHalf(uint16_t* p, F32 x) {
 SLUICE_INLINE void StoreBytes(int8_t* p, I32 x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x));
 }
+SLUICE_INLINE I32 LoadInt8(const int8_t* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 
 SLUICE_INLINE float FirstLane(F32 x) { return _mm512_cvtss_f32(x); }
 SLUICE_INLINE __m256 Halve(F32 x, int upper) {
@@ -171,6 +174,9 @@ SLUICE_INLINE void StoreHalf(uint16_t* p, F32 x) {
 SLUICE_INLINE void StoreBytes(int8_t* p, I32 x) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+}
+SLUICE_INLINE I32 LoadInt8(const int8_t* p) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
 
 SLUICE_INLINE float FirstLane(F32 x) { return _mm256_cvtss_f32(x); }
