@@ -133,7 +133,7 @@ std::vector<Binding> GrpcBindings() {
   return {
       Field("grpc.host", SLUICE_AT(front.grpc.host)),
       Field("grpc.port", SLUICE_AT(front.grpc.port)),
-      Field("grpc.max_message_bytes", SLUICE_AT(front.grpc.receive_bytes_max)),
+      Field("grpc.max_message_bytes", SLUICE_AT(front.grpc.message_bytes_max)),
       Field("grpc.max_metadata_bytes", SLUICE_AT(front.grpc.metadata_bytes_max)),
       Field("grpc.max_streams", SLUICE_AT(front.grpc.streams_max)),
       Field("grpc.max_backlog_bytes", SLUICE_AT(front.grpc.backlog_bytes)),
