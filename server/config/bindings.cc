@@ -157,6 +157,7 @@ std::vector<Binding> RequestBindings() {
       Field("requests.max_stop_tokens", SLUICE_AT(front.caps.stop_token_max)),
       Field("requests.max_logit_bias", SLUICE_AT(front.caps.logit_bias_max)),
       Field("requests.max_messages", SLUICE_AT(front.caps.messages_max)),
+      Field("requests.max_template_values", SLUICE_AT(front.caps.template_values_max)),
       Field("requests.max_json_depth", SLUICE_AT(front.caps.json.depth)),
       Field("requests.max_json_bytes", SLUICE_AT(front.caps.json.memory)),
       Field("requests.priorities", SLUICE_AT(front.caps.priorities)),
