@@ -29,6 +29,12 @@ SLUICE_NOINLINE void* operator new(size_t size) {
   return data;
 }
 SLUICE_NOINLINE void* operator new[](size_t size) { return operator new(size); }
+SLUICE_NOINLINE void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
+SLUICE_NOINLINE void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
 SLUICE_NOINLINE void operator delete(void* data) noexcept {
   if (data == nullptr) return;
   g_live.fetch_sub(static_cast<int64_t>(malloc_usable_size(data)), std::memory_order_relaxed);
