@@ -133,7 +133,7 @@ std::vector<Binding> GrpcBindings() {
   return {
       Field("grpc.host", SLUICE_AT(front.grpc.host)),
       Field("grpc.port", SLUICE_AT(front.grpc.port)),
-      Field("grpc.max_message_bytes", SLUICE_AT(front.grpc.receive_bytes_max)),
+      Field("grpc.max_message_bytes", SLUICE_AT(front.grpc.message_bytes_max)),
       Field("grpc.max_metadata_bytes", SLUICE_AT(front.grpc.metadata_bytes_max)),
       Field("grpc.max_streams", SLUICE_AT(front.grpc.streams_max)),
       Field("grpc.max_backlog_bytes", SLUICE_AT(front.grpc.backlog_bytes)),
@@ -157,6 +157,7 @@ std::vector<Binding> RequestBindings() {
       Field("requests.max_stop_tokens", SLUICE_AT(front.caps.stop_token_max)),
       Field("requests.max_logit_bias", SLUICE_AT(front.caps.logit_bias_max)),
       Field("requests.max_messages", SLUICE_AT(front.caps.messages_max)),
+      Field("requests.max_template_values", SLUICE_AT(front.caps.template_values_max)),
       Field("requests.max_json_depth", SLUICE_AT(front.caps.json.depth)),
       Field("requests.max_json_bytes", SLUICE_AT(front.caps.json.memory)),
       Field("requests.priorities", SLUICE_AT(front.caps.priorities)),

@@ -26,7 +26,8 @@ struct ServiceParts {
   std::shared_ptr<InFlight> in_flight;
   RequestCaps caps;
   size_t backlog_bytes = 256 << 10;
-  CallObserver on_call;  // may be null
+  size_t message_bytes_max = 4 << 20;  // of one answer to a call that has no stream
+  CallObserver on_call;                // may be null
 };
 
 // One call of Generate: gRPC's side of an AnswerStream. Made when the call comes in, deletes itself

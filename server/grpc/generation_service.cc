@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "engine/tokenizer/utf8.h"
 #include "server/models/checks.h"
 #include "server/models/prompt_tokens.h"
 
@@ -10,6 +11,7 @@ namespace sluice::server::rpc {
 
 grpc::ServerUnaryReactor* GenerationService::Work(grpc::CallbackServerContext* context,
                                                   const char* method,
+                                                  const google::protobuf::Message* response,
                                                   std::function<absl::Status()> work) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const CallFacts facts = ReceiveCall(context, method);
@@ -18,16 +20,18 @@ grpc::ServerUnaryReactor* GenerationService::Work(grpc::CallbackServerContext* c
     reactor->Finish(
         EndCall(facts, parts_.on_call, context, {status, RetryAfterSeconds(status, nullptr), ""}));
   };
-  const bool accepted = parts_.pool->TryPost([context, finish, work = std::move(work)] {
-    if (context->IsCancelled()) return finish(absl::CancelledError("the client is gone"));
-    absl::Status status;
-    try {
-      status = work();
-    } catch (const std::exception& error) {
-      status = engine::Internal(std::string("internal error: ") + error.what());
-    }
-    finish(status);
-  });
+  const bool accepted =
+      parts_.pool->TryPost([this, context, response, finish, work = std::move(work)] {
+        if (context->IsCancelled()) return finish(absl::CancelledError("the client is gone"));
+        absl::Status status;
+        try {
+          status = work();
+        } catch (const std::exception& error) {
+          status = engine::Internal(std::string("internal error: ") + error.what());
+        }
+        if (status.ok()) status = CheckSize(*response);
+        finish(status);
+      });
   if (!accepted) {
     finish(engine::ResourceExhausted("too many requests wait to be read, at most " +
                                      std::to_string(parts_.pool->queue_max()) + " may"));
@@ -35,24 +39,34 @@ grpc::ServerUnaryReactor* GenerationService::Work(grpc::CallbackServerContext* c
   return reactor;
 }
 
+// Clients have a limit, too, and one that is exceeded breaks the call off without a word of why.
+absl::Status GenerationService::CheckSize(const google::protobuf::Message& response) const {
+  const size_t bytes = response.ByteSizeLong();
+  if (bytes <= parts_.message_bytes_max) return absl::OkStatus();
+  return engine::OutOfRange("the answer would have " + std::to_string(bytes) +
+                            " bytes, but grpc.max_message_bytes is " +
+                            std::to_string(parts_.message_bytes_max) +
+                            ": ask in parts, or raise it here and in the client");
+}
+
 grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContext* context,
                                                       const wire::TokenizeRequest* request,
                                                       wire::TokenizeResponse* response) {
-  return Work(context, "Tokenize",
+  return Work(context, "Tokenize", response,
               [this, request, response] { return DoTokenize(*request, response); });
 }
 
 grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerContext* context,
                                                         const wire::DetokenizeRequest* request,
                                                         wire::DetokenizeResponse* response) {
-  return Work(context, "Detokenize",
+  return Work(context, "Detokenize", response,
               [this, request, response] { return DoDetokenize(*request, response); });
 }
 
 grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
                                                       const wire::GetModelRequest* request,
                                                       wire::Model* response) {
-  return Work(context, "GetModel", [this, request, response]() -> absl::Status {
+  return Work(context, "GetModel", response, [this, request, response]() -> absl::Status {
     SLUICE_ASSIGN_OR_RETURN(const auto model, FindModel(*parts_.registry, request->model()));
     Describe(*model, response);
     return absl::OkStatus();
@@ -62,7 +76,7 @@ grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* GenerationService::ListModels(grpc::CallbackServerContext* context,
                                                         const wire::ListModelsRequest*,
                                                         wire::ListModelsResponse* response) {
-  return Work(context, "ListModels", [this, response] {
+  return Work(context, "ListModels", response, [this, response] {
     for (const auto& model : parts_.registry->models()) Describe(*model, response->add_models());
     return absl::OkStatus();
   });
@@ -104,7 +118,8 @@ absl::Status GenerationService::DoDetokenize(const wire::DetokenizeRequest& requ
   SLUICE_ASSIGN_OR_RETURN(const auto model, FindModel(*parts_.registry, request.model()));
   const std::vector<int32_t> ids(request.token_ids().begin(), request.token_ids().end());
   SLUICE_RETURN_IF_ERROR(CheckInVocabulary(*model, ids, "token_ids"));
-  response->set_text(model->facts.tokenizer->Decode(ids, false));
+  // Ids may be cut in the midst of a character, and Protobuf's strings hold whole ones alone.
+  response->set_text(engine::ReplaceInvalidUtf8(model->facts.tokenizer->Decode(ids, false)));
   return absl::OkStatus();
 }
 

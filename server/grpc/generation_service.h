@@ -29,9 +29,11 @@ class GenerationService final : public wire::GenerationService::CallbackService 
                                        wire::ListModelsResponse* response) override;
 
  private:
-  // Runs `work` on the pool and finishes the call with what it returns.
+  // Runs `work`, which fills in `response`, on the pool and finishes the call with what it returns.
   grpc::ServerUnaryReactor* Work(grpc::CallbackServerContext* context, const char* method,
+                                 const google::protobuf::Message* response,
                                  std::function<absl::Status()> work);
+  absl::Status CheckSize(const google::protobuf::Message& response) const;
   absl::Status DoTokenize(const wire::TokenizeRequest& request,
                           wire::TokenizeResponse* response) const;
   absl::Status DoDetokenize(const wire::DetokenizeRequest& request,

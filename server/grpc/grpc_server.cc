@@ -39,7 +39,7 @@ void LogFromGrpc(gpr_log_func_args* line) {
 int Milliseconds(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
 void SetLimits(const GrpcOptions& options, grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(options.receive_bytes_max);
+  builder->SetMaxReceiveMessageSize(options.message_bytes_max);
   const auto set = [builder](const char* name, int value) {
     builder->AddChannelArgument(name, value);
   };
@@ -91,6 +91,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Listen(const GrpcOptions
   gpr_set_log_function(LogFromGrpc);
   google::protobuf::SetLogHandler(LogFromProtobuf);
   parts.backlog_bytes = options.backlog_bytes;
+  parts.message_bytes_max = static_cast<size_t>(options.message_bytes_max);
   auto impl = std::make_unique<Impl>(std::move(parts));
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

@@ -9,9 +9,11 @@ namespace sluice::server::rpc {
 
 // Address and limits of the gRPC server. Fixed at start-up.
 struct GrpcOptions {
-  std::string host;                       // empty: where HTTP listens
-  int32_t port = 8001;                    // 0: one that is free; -1: no gRPC
-  int32_t receive_bytes_max = 4 << 20;    // of one message; more: RESOURCE_EXHAUSTED
+  std::string host;     // empty: where HTTP listens
+  int32_t port = 8001;  // 0: one that is free; -1: no gRPC
+  // Of one message. A request with more: RESOURCE_EXHAUSTED; an answer, but for streams, which have
+  // small ones: INVALID_ARGUMENT.
+  int32_t message_bytes_max = 4 << 20;
   int32_t metadata_bytes_max = 16 << 10;  // of one call
   int32_t streams_max = 1024;        // calls at once on one connection; more wait in the client
   size_t backlog_bytes = 256 << 10;  // of one stream, waiting for a slow reader; more: cancelled

@@ -25,6 +25,13 @@ absl::Status AtMost(const char* name, int64_t count, int64_t most, const char* w
 }
 
 // Depth is bounded by Protobuf's own limit while parsing.
+int64_t CountValues(const google::protobuf::Value& value) {
+  int64_t count = 1;
+  for (const auto& [name, member] : value.struct_value().fields()) count += CountValues(member);
+  for (const auto& item : value.list_value().values()) count += CountValues(item);
+  return count;
+}
+
 json::value ToJson(const google::protobuf::Value& value) {
   switch (value.kind_case()) {
     case google::protobuf::Value::kNumberValue: {
@@ -125,8 +132,12 @@ absl::StatusOr<ChatPrompt> ReadChat(const wire::ChatPrompt& chat, const RequestC
   if (chat.messages().empty()) return engine::InvalidArgument("messages: it is empty");
   SLUICE_RETURN_IF_ERROR(AtMost("messages", chat.messages_size(), caps.messages_max, "messages"));
   ChatPrompt prompt;
+  TemplateValues values(caps.template_values_max);
   for (int i = 0; i < chat.messages_size(); ++i) {
-    auto message = TemplateMessage(ReadMessage(chat.messages(i)));
+    // Before they become JSON.
+    const absl::Status calls = values.Take("tool_calls", chat.messages(i).tool_calls_size());
+    absl::StatusOr<json::object> message =
+        calls.ok() ? TemplateMessage(ReadMessage(chat.messages(i)), &values) : calls;
     if (!message.ok()) {
       return engine::InvalidArgument("messages[" + std::to_string(i) + "]." +
                                      engine::Message(message.status()));
@@ -136,6 +147,7 @@ absl::StatusOr<ChatPrompt> ReadChat(const wire::ChatPrompt& chat, const RequestC
   if (chat.has_add_generation_prompt()) prompt.add_generation_prompt = chat.add_generation_prompt();
   prompt.continue_final_message = chat.continue_final_message();
   for (const auto& [name, value] : chat.chat_template_kwargs().fields()) {
+    SLUICE_RETURN_IF_ERROR(values.Take("chat_template_kwargs", CountValues(value)));
     prompt.template_arguments[name] = ToJson(value);
   }
   SLUICE_RETURN_IF_ERROR(CheckTemplateArguments(prompt.template_arguments));

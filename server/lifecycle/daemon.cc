@@ -130,7 +130,7 @@ void Daemon::Load() {
           readiness_.Progress(progress.stage, progress.fraction);
           display.Show(progress);
         },
-        front_->metrics()->ObserverOf(model_->name()),
+        front_->metrics()->ObserverOf(served_->facts.name),
         [this](const absl::Status& status) {
           readiness_.Set(Readiness::State::kFailed);
           events_.Post({LifeEvent::Kind::kFatal, engine::Message(status), 0});

@@ -24,23 +24,61 @@ constexpr std::string_view kReserved[] = {"messages",
                                           "add_generation_prompt",
                                           "continue_final_message"};
 
+int64_t CountValues(const json::value& value) {
+  int64_t count = 1;
+  if (const auto* array = value.if_array()) {
+    for (const json::value& item : *array) count += CountValues(item);
+  } else if (const auto* object = value.if_object()) {
+    for (const auto& member : *object) count += CountValues(member.value());
+  }
+  return count;
+}
+
+// No JSON text has more values than this: before it is parsed, which would make them.
+int64_t MostValuesIn(std::string_view text) {
+  int64_t count = 1;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (!quoted && (c == ',' || c == '[' || c == '{')) ++count;
+  }
+  return count;
+}
+
 // Templates read arguments as an object; the wire has them as a string that holds JSON.
-void ParseArguments(json::value* call) {
+absl::Status ParseArguments(json::value* call, TemplateValues* values) {
   auto* object = call->if_object();
   auto* function = object == nullptr ? nullptr : object->if_contains("function");
-  if (function == nullptr || !function->is_object()) return;
+  if (function == nullptr || !function->is_object()) return absl::OkStatus();
   auto* arguments = function->get_object().if_contains("arguments");
-  if (arguments == nullptr || !arguments->is_string()) return;
+  if (arguments == nullptr || !arguments->is_string()) return absl::OkStatus();
+  const json::string& text = arguments->get_string();
+  SLUICE_RETURN_IF_ERROR(
+      values->Take("tool_calls", MostValuesIn(std::string_view(text.data(), text.size()))));
   json::parse_options options;
   options.max_depth = kArgumentsDepthMax;
   boost::system::error_code error;
-  json::value parsed = json::parse(arguments->get_string(), error, {}, options);
+  json::value parsed = json::parse(text, error, {}, options);
   if (!error && parsed.is_object()) *arguments = std::move(parsed);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<json::object> TemplateMessage(ChatMessage message) {
+absl::Status TemplateValues::Take(std::string_view field, int64_t count) {
+  left_ -= count;
+  if (left_ >= 0) return absl::OkStatus();
+  return engine::InvalidArgument(std::string(field) + ": more than " + std::to_string(most_) +
+                                 " values in the chat's tool calls and chat_template_kwargs");
+}
+
+absl::Status TemplateValues::Take(std::string_view field, const json::value& value) {
+  return Take(field, CountValues(value));
+}
+
+absl::StatusOr<json::object> TemplateMessage(ChatMessage message, TemplateValues* values) {
   if (std::find(std::begin(kRoles), std::end(kRoles), message.role) == std::end(kRoles)) {
     return engine::InvalidArgument("role: \"" + Clip(message.role) +
                                    "\" is not one of system, developer, user, assistant, tool");
@@ -56,7 +94,10 @@ absl::StatusOr<json::object> TemplateMessage(ChatMessage message) {
   if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
   if (!message.reasoning_content.empty()) out["reasoning_content"] = message.reasoning_content;
   if (!message.tool_calls.empty()) {
-    for (json::value& call : message.tool_calls) ParseArguments(&call);
+    for (json::value& call : message.tool_calls) {
+      SLUICE_RETURN_IF_ERROR(values->Take("tool_calls", call));
+      SLUICE_RETURN_IF_ERROR(ParseArguments(&call, values));
+    }
     out["tool_calls"] = std::move(message.tool_calls);
   }
   return out;

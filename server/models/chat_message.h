@@ -2,6 +2,8 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +23,25 @@ struct ChatMessage {
   boost::json::array tool_calls;  // {"id","type":"function","function":{"name","arguments"}}
 };
 
-// What a template reads of it, in the form of ChatPrompt::messages. InvalidArgument "role: ..." or
-// "content: ..." when it can't be.
-absl::StatusOr<boost::json::object> TemplateMessage(ChatMessage message);
+// How many values (of JSON) one chat may give to its template besides the messages' texts. Each
+// costs a hundred times its bytes and more: it is searched for control strings, and the template
+// has its own copy.
+class TemplateValues {
+ public:
+  explicit TemplateValues(int64_t most) : most_(most), left_(most) {}
+
+  // InvalidArgument "FIELD: ..." when there are more than are left.
+  absl::Status Take(std::string_view field, int64_t count);
+  absl::Status Take(std::string_view field, const boost::json::value& value);
+
+ private:
+  const int64_t most_;
+  int64_t left_;
+};
+
+// What a template reads of it, in the form of ChatPrompt::messages. InvalidArgument "role: ...",
+// "content: ..." or "tool_calls: ..." when it can't be.
+absl::StatusOr<boost::json::object> TemplateMessage(ChatMessage message, TemplateValues* values);
 
 // InvalidArgument "chat_template_kwargs: ..." when the caller sets names that only the server may
 // give to a template.

@@ -15,7 +15,8 @@ struct RequestCaps {
   int32_t stop_token_max = 256;
   int32_t logit_bias_max = 1024;
   int32_t messages_max = 4096;
-  bool priorities = false;    // whether a request may name a priority
+  int32_t template_values_max = 65536;  // in a chat's tool calls and template arguments
+  bool priorities = false;              // whether a request may name a priority
   std::string tenant_header;  // in lower case: what names a request's tenant; empty: nothing does
 };
 

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "engine/base/log_text.h"
 #include "engine/engine.h"
 #include "engine/template/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -26,12 +28,19 @@ struct ServedModel {
     std::string eos_token;
     std::string cache_dtype;  // how keys and values are kept, as "f16"; for the metrics
   };
-  explicit ServedModel(Facts f) : facts(std::move(f)), control(*facts.tokenizer) {}
+  explicit ServedModel(Facts f) : facts(Sound(std::move(f))), control(*facts.tokenizer) {}
 
   const Facts facts;
   const ControlStrings control;
   // Null while the weights load. Outlives every use: the daemon ends the front before the engine.
   std::atomic<engine::Engine*> engine{nullptr};
+
+ private:
+  // Names may be those of files, which are any bytes; what goes to clients is UTF-8.
+  static Facts Sound(Facts f) {
+    f.name = engine::ValidUtf8(f.name);
+    return f;
+  }
 };
 
 }  // namespace sluice::server

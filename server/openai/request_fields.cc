@@ -58,7 +58,7 @@ void FailAs(const FieldReader& fields, const absl::Status& status) {
   fields.Fail(message.substr(0, colon), message.substr(colon + 2));
 }
 
-void ReadMessage(const FieldReader& fields, json::array* out) {
+void ReadMessage(const FieldReader& fields, TemplateValues* values, json::array* out) {
   ChatMessage message;
   if (fields.ok() && fields.Get("role") == nullptr) fields.Fail("role", "is missing");
   fields.String("role", &message.role);
@@ -73,18 +73,20 @@ void ReadMessage(const FieldReader& fields, json::array* out) {
   if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
   if (const json::array* calls = fields.Array("tool_calls")) message.tool_calls = *calls;
   if (!fields.ok()) return;
-  auto read = TemplateMessage(std::move(message));
+  auto read = TemplateMessage(std::move(message), values);
   if (!read.ok()) return FailAs(fields, read.status());
   out->push_back(std::move(*read));
 }
 
-void ReadTemplateArguments(const FieldReader& fields, ChatPrompt* prompt) {
+void ReadTemplateArguments(const FieldReader& fields, TemplateValues* values, ChatPrompt* prompt) {
   fields.Bool("add_generation_prompt", &prompt->add_generation_prompt);
   fields.Bool("continue_final_message", &prompt->continue_final_message);
   if (const json::object* arguments = fields.Object("chat_template_kwargs")) {
-    if (const absl::Status status = CheckTemplateArguments(*arguments); !status.ok()) {
-      return FailAs(fields, status);
+    absl::Status status = CheckTemplateArguments(*arguments);
+    for (const auto& member : *arguments) {
+      if (status.ok()) status = values->Take("chat_template_kwargs", member.value());
     }
+    if (!status.ok()) return FailAs(fields, status);
     prompt->template_arguments = *arguments;
   }
 }
@@ -141,18 +143,19 @@ void ReadMessages(const FieldReader& fields, const RequestCaps& caps, ChatPrompt
     return fields.Fail("messages", std::to_string(list->size()) + " messages, at most " +
                                        std::to_string(caps.messages_max));
   }
+  TemplateValues values(caps.template_values_max);
   for (size_t i = 0; i < list->size(); ++i) {
     const auto* message = (*list)[i].if_object();
     const std::string name = Indexed("messages", i);
     if (message == nullptr) return fields.FailType(name, "an object", (*list)[i]);
     std::optional<ApiError> error;
-    ReadMessage(FieldReader(*message, "", &error), &prompt->messages);
+    ReadMessage(FieldReader(*message, "", &error), &values, &prompt->messages);
     if (error) {
       return fields.Fail(name + "." + error->param, error->message.substr(error->param.size() + 2),
                          error->code);
     }
   }
-  ReadTemplateArguments(fields, prompt);
+  ReadTemplateArguments(fields, &values, prompt);
   if (fields.ok()) {
     const absl::Status status =
         CheckContinuation(*prompt, fields.Get("add_generation_prompt") != nullptr);

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <map>
+#include <random>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -225,6 +229,45 @@ TEST_F(MetricsTest, BucketsAreCumulativeAndInclusive) {
   EXPECT_EQ(bucket("50"), 3);
   EXPECT_EQ(bucket("75"), 4);
   EXPECT_EQ(bucket("+Inf"), 5);
+}
+
+// Whatever the engine tells, and in whatever order: no answer ends because a figure is odd,
+// counters never fall, and nothing becomes NaN, which would stay.
+TEST_F(MetricsTest, OddFiguresHarmNobody) {
+  std::mt19937_64 random(31);
+  const double odd[] = {-1,     -1e300, std::numeric_limits<double>::quiet_NaN(), 1e300, -0.0, 0,
+                        5e-324, 0.01};
+  const auto pick = [&] { return odd[random() % std::size(odd)]; };
+  const engine::GenerateRequest request = Request(3, 1, 9);
+  std::map<std::string, double> before;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 500; ++i) {
+      const auto ms = [&] { return static_cast<int>(random() % 2000) - 1000; };
+      observer().OnFirstToken(pick(), pick());
+      observer().OnNextToken(pick());
+      observer().OnStep({static_cast<int32_t>(random() % 9) - 4,
+                         static_cast<int32_t>(random() % 99) - 50, pick()});
+      const auto reason = static_cast<FinishReason>(random() % 6);
+      observer().OnFinished({reason, Times(ms(), ms(), ms()), ms(), &request});
+    }
+    std::istringstream page(metrics_->Render());
+    for (std::string line; std::getline(page, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      const size_t space = line.rfind(' ');
+      const std::string name = line.substr(0, space);
+      const double value = std::stod(line.substr(space + 1));
+      ASSERT_FALSE(std::isnan(value)) << line;
+      const std::string family = name.substr(0, name.find('{'));
+      if (!family.ends_with("_total") && !family.ends_with("_count") &&
+          !family.ends_with("_bucket") && !family.ends_with("_sum")) {
+        continue;
+      }
+      ASSERT_GE(value, before[name]) << line;
+      before[name] = value;
+    }
+  }
+  EXPECT_EQ(Both("inter_token_latency_seconds_count"), 10'000);
+  EXPECT_EQ(Both("generation_tokens_total"), 20'000);
 }
 
 TEST_F(MetricsTest, StepsTellBatchTokensAndTime) {

@@ -153,38 +153,59 @@ TEST(WorkerTest, WarmUpLeavesNothingBehind) {
 }
 
 // Token 7 has a NaN in its embedding: whoever reads it has no answer, and nobody else notices.
+void ExpectOneSpoiltSequence(const std::string& path, const WorkerSetup& setup) {
+  const auto worker = LoadWorker(path, setup);
+  const std::vector<int32_t> good{5, 6}, bad{5, 7};
+  PlanBuilder plan(kLimits);
+  plan.Start(0, Greedy(), 0, 8).Slice(0, 0, good, SliceOutput::kSample);
+  const auto alone = TokensOf(worker->Run(plan.Take()));
+  plan.Release(0).Start(1, Greedy(), 2, 8).Start(2, Greedy(), 4, 8);
+  plan.Slice(1, 0, bad, SliceOutput::kSample).Slice(2, 0, good, SliceOutput::kSample);
+  const engine::StepResult result = worker->Run(plan.Take());
+  EXPECT_EQ(result.slices[0].status, SliceStatus::kNonFinite);
+  EXPECT_EQ(result.slices[0].token, -1);
+  EXPECT_EQ(result.slices[1].status, SliceStatus::kOk);
+  EXPECT_EQ(result.slices[1].token, alone[0]);
+  // The block in which the NaN lies is another's next.
+  plan.Release(1).Release(2).Start(0, Greedy(), 2, 8).Slice(0, 0, good, SliceOutput::kSample);
+  EXPECT_EQ(TokensOf(worker->Run(plan.Take())), alone);
+}
+
 TEST(WorkerTest, ANotFiniteRowEndsItsOwnSequenceAlone) {
-  SmallModel model;
-  model.matrix_type = model.value_type = 0;
-  model.tied = false;
-  std::string bytes = model.Write().Finish();
-  const auto file =
-      engine::GgufFile::Parse(std::as_bytes(std::span(bytes.data(), bytes.size())), "nan.gguf");
-  ASSERT_TRUE(file.ok());
-  const uint64_t at = (*file)->FindTensor("token_embd.weight")->offset + 7 * 64 * sizeof(float);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::memcpy(bytes.data() + at, &nan, sizeof nan);
   const std::string path = ::testing::TempDir() + "worker_nan_" + std::to_string(getpid());
-  std::ofstream(path, std::ios::binary) << bytes;
-  for (const std::string& backend : BackendNames()) {
-    WorkerSetup setup;
-    setup.backend = backend;
-    setup.limits = kLimits;
-    const auto worker = LoadWorker(path, setup);
-    const std::vector<int32_t> good{5, 6}, bad{5, 7};
-    PlanBuilder plan(kLimits);
-    plan.Start(0, Greedy(), 0, 8).Slice(0, 0, good, SliceOutput::kSample);
-    const auto alone = TokensOf(worker->Run(plan.Take()));
-    plan.Release(0).Start(1, Greedy(), 2, 8).Start(2, Greedy(), 4, 8);
-    plan.Slice(1, 0, bad, SliceOutput::kSample).Slice(2, 0, good, SliceOutput::kSample);
-    const engine::StepResult result = worker->Run(plan.Take());
-    EXPECT_EQ(result.slices[0].status, SliceStatus::kNonFinite) << backend;
-    EXPECT_EQ(result.slices[0].token, -1) << backend;
-    EXPECT_EQ(result.slices[1].status, SliceStatus::kOk) << backend;
-    EXPECT_EQ(result.slices[1].token, alone[0]) << backend;
-    // The block in which the NaN lies is another's next.
-    plan.Release(1).Release(2).Start(0, Greedy(), 2, 8).Slice(0, 0, good, SliceOutput::kSample);
-    EXPECT_EQ(TokensOf(worker->Run(plan.Take())), alone) << backend;
+  for (const uint32_t type : {0u, 8u}) {  // F32 and Q8_0: rounding to integers must not hide it
+    SmallModel model;
+    model.matrix_type = model.value_type = type;
+    model.tied = false;
+    std::string bytes = model.Write().Finish();
+    const auto file =
+        engine::GgufFile::Parse(std::as_bytes(std::span(bytes.data(), bytes.size())), "nan.gguf");
+    ASSERT_TRUE(file.ok());
+    const engine::GgufTensor& table = *(*file)->FindTensor("token_embd.weight");
+    const auto row = static_cast<uint64_t>(7 * table.bytes / table.rows());
+    if (type == 0) {
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      std::memcpy(bytes.data() + table.offset + row, &nan, sizeof nan);
+    } else {
+      const uint16_t nan = 0x7E00;  // the first block's scale
+      std::memcpy(bytes.data() + table.offset + row, &nan, sizeof nan);
+    }
+    std::ofstream(path, std::ios::binary) << bytes;
+    for (const std::string& backend : BackendNames()) {
+      for (const auto mode : {kernels::ActivationMode::kF32, kernels::ActivationMode::kInt8}) {
+        for (const auto kv : {kernels::DType::kF32, kernels::DType::kF16}) {
+          SCOPED_TRACE(backend + (type == 0 ? ", F32" : ", Q8_0") +
+                       (mode == kernels::ActivationMode::kInt8 ? ", int8" : "") +
+                       (kv == kernels::DType::kF16 ? ", f16 cache" : ""));
+          WorkerSetup setup;
+          setup.backend = backend;
+          setup.activations = mode;
+          setup.kv_dtype = kv;
+          setup.limits = kLimits;
+          ExpectOneSpoiltSequence(path, setup);
+        }
+      }
+    }
   }
   unlink(path.c_str());
 }

@@ -141,7 +141,10 @@ class RandomRun {
   }
 
   void CheckOutcomes() {
+    int64_t looked_for = 0, found = 0;
     for (const auto& [id, outcome] : rig_.outcomes()) {
+      found += outcome.cached_tokens;
+      if (outcome.admitted) looked_for += static_cast<int64_t>(outcome.request->prompt.size());
       ASSERT_EQ(outcome.ends, 1) << "sequence " << id;
       ASSERT_EQ(outcome.events_after_end, 0) << "sequence " << id;
       std::vector<int32_t> expected = rig_.Expected(id);
@@ -154,6 +157,9 @@ class RandomRun {
       if (outcome.finish == FinishReason::kError) ++faults_seen_;
       ASSERT_EQ(outcome.tokens, expected) << "sequence " << id;
     }
+    // Once a sequence, however often it was looked at, set back and taken in again.
+    ASSERT_EQ(stats().prefix_hit_tokens, found);
+    ASSERT_EQ(stats().prefix_query_tokens, looked_for);
   }
 
   std::mt19937_64 random_;

@@ -163,6 +163,38 @@ TEST(SchedulerReuseTest, ACancelledPrefillLeavesWhatIsDoneAndHoldsNobodyUp) {
   EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 8);
 }
 
+// Its beginning is found in every step in which the rest has no room: that counts once it is taken
+// in, and only what is not computed then.
+TEST(SchedulerReuseTest, WhatIsFoundCountsOnceHoweverLongTheRestWaits) {
+  SchedulerRig rig(Worker(20), SmallOptions());
+  rig.Add(Text(1, 30), 2);
+  rig.RunAll();
+  const uint64_t holder = rig.Add(Text(2, 20), 20);
+  ASSERT_TRUE(rig.Plan());
+  rig.Commit();
+  std::vector<int32_t> prompt = Text(1, 30);
+  for (const int32_t token : Text(3, 40)) prompt.push_back(token);
+  const uint64_t waits = rig.Add(prompt, 2);
+  int32_t waited = 0, computed = 0;
+  while (rig.Plan()) {
+    const bool taken_in = rig[holder].ends > 0;
+    waited += !taken_in;
+    for (const auto& slice : rig.last_plan().slices)
+      if (taken_in && slice.generated == 0) computed += slice.count;
+    if (!taken_in) {
+      EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 0);
+      EXPECT_EQ(rig.scheduler().stats().prefix_query_tokens, 50);
+    }
+    rig.Commit();
+  }
+  ExpectAllRight(rig);
+  EXPECT_GT(waited, 10);
+  EXPECT_EQ(rig[waits].cached_tokens, 30);
+  EXPECT_EQ(rig.scheduler().stats().prefix_hit_tokens, 30);
+  EXPECT_EQ(rig.scheduler().stats().prefix_query_tokens, 30 + 20 + 70);
+  EXPECT_EQ(computed, 40);
+}
+
 // A prompt that many share survives one pass over more text than memory holds.
 TEST(SchedulerReuseTest, OneLongScanDoesNotPushOutWhatManyShare) {
   SchedulerRig rig(Worker(64), SmallOptions());

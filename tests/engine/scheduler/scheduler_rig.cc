@@ -102,6 +102,8 @@ void SchedulerRig::Book() {
     Outcome& outcome = outcomes_[event.id];
     if (outcome.ends > 0) ++outcome.events_after_end;
     if (event.token >= 0) outcome.tokens.push_back(event.token);
+    outcome.admitted = event.scheduled != engine::Clock::time_point{};
+    outcome.cached_tokens = event.cached_tokens;
     if (event.finish == FinishReason::kNone) continue;
     ++outcome.ends;
     outcome.finish = event.finish;

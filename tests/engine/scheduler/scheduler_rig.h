@@ -30,6 +30,8 @@ class SchedulerRig {
     int32_t stop_token = -1;
     bool hidden = false;
     int32_t events_after_end = 0;
+    bool admitted = false;
+    int32_t cached_tokens = 0;  // as the last event tells it
     std::string error;
   };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <random>
 
 #include "tests/engine/scheduler/scheduler_rig.h"
 
@@ -174,6 +175,41 @@ TEST(SchedulerTest, APoolTooSmallForTwoDoesNotThrash) {
   const auto stats = rig.scheduler().stats();
   EXPECT_LE(stats.preemptions, 2);
   EXPECT_LT(stats.recomputed_tokens, 3 * 100);
+}
+
+// Sequences that fit one by one, and not together: whoever is set back is not set back again and
+// again, however the pool, the budget and their lengths meet.
+TEST(SchedulerTest, SequencesThatDoNotFitTogetherDoNotThrash) {
+  int64_t preemptions = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto pick = [&](int32_t low, int32_t high) {
+      return low + static_cast<int32_t>(random() % static_cast<uint64_t>(high - low + 1));
+    };
+    auto options = SmallOptions(8, pick(4, 32));
+    options.share_prefixes = seed % 2 == 0;
+    SchedulerRig rig(Worker(pick(8, 40)), options);
+    const int32_t sequences = pick(2, 8), context = rig.scheduler().context_tokens();
+    int64_t tokens = 0;
+    for (int32_t i = 0; i < sequences; ++i) {
+      auto request = std::make_shared<engine::GenerateRequest>();
+      request->prompt = Prompt(pick(1, context - 1), i % kEndId);
+      request->sampling.temperature = 0;
+      request->stop.max_tokens = pick(1, 60);
+      request->stop.ignore_eos = true;
+      if (seed % 3 == 0) request->priority = pick(-1, 1);
+      const auto prompt = static_cast<int32_t>(request->prompt.size());
+      tokens += std::min(context, prompt + request->stop.max_tokens);
+      rig.Add(request);
+    }
+    rig.RunAll(1 + static_cast<int32_t>(seed % 2));
+    ExpectAllRight(rig);
+    EXPECT_LE(rig.scheduler().stats().preemptions, 3 * sequences);
+    EXPECT_LT(rig.scheduler().stats().recomputed_tokens, 2 * tokens);
+    preemptions += rig.scheduler().stats().preemptions;
+  }
+  EXPECT_GT(preemptions, 50);
 }
 
 TEST(SchedulerTest, PenaltiesGetTheirHistoryAlsoAfterAPreemption) {

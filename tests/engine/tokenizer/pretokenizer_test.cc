@@ -70,6 +70,22 @@ TEST(Pretokenizer, Llama3) {
               ElementsAre("a", " \n\n", " ", " x", "(y", ")\n"));
 }
 
+// Three by three from the left, whatever the number's length and what is around it; or one by one.
+TEST(Pretokenizer, DigitsAreGroupedFromTheLeft) {
+  std::mt19937_64 random(40);
+  for (size_t length = 1; length <= 40; ++length) {
+    std::string digits;
+    while (digits.size() < length) digits += static_cast<char>('0' + random() % 10);
+    for (const auto& [name, group] :
+         {std::pair("llama-bpe", size_t{3}), {"gpt-4o", 3}, {"qwen2", 1}, {"smollm", 1}}) {
+      Pieces want{"a"};
+      for (size_t at = 0; at < length; at += group) want.push_back(digits.substr(at, group));
+      want.push_back("b");
+      EXPECT_EQ(PiecesOf(name, "a" + digits + "b"), want) << name;
+    }
+  }
+}
+
 TEST(Pretokenizer, Qwen2TakesDigitsAlone) {
   EXPECT_THAT(PiecesOf("qwen2", "we'd 10"), ElementsAre("we", "'d", " ", "1", "0"));
   EXPECT_THAT(PiecesOf("qwen2", " \n\n  x"), ElementsAre(" \n\n", " ", " x"));

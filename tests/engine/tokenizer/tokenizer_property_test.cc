@@ -31,6 +31,15 @@ std::string WithoutDropped(std::string_view text) {
   return kept;
 }
 
+std::string Utf8Of(uint32_t code) {
+  const auto byte = [](uint32_t value) { return static_cast<char>(value); };
+  const auto tail = [&](uint32_t shift) { return byte(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xC0 | code >> 6), tail(0)};
+  if (code < 0x10000) return {byte(0xE0 | code >> 12), tail(6), tail(0)};
+  return {byte(0xF0 | code >> 18), tail(12), tail(6), tail(0)};
+}
+
 void ExpectRoundTrip(const std::string& text, const std::string& where) {
   const engine::Tokenizer& tokenizer = ModelTokenizer();
   for (ControlTokens control : {ControlTokens::kPlainText, ControlTokens::kParse}) {
@@ -71,6 +80,23 @@ TEST(TokenizerProperty, MixedGoldenTextComesBack) {
       text += line.substr(begin, random() % 200);
     }
     ExpectRoundTrip(text, "seed " + std::to_string(seed) + " round " + std::to_string(round));
+  }
+}
+
+// Text is not normalised: no character is lost, and none becomes another.
+TEST(TokenizerProperty, EveryCharacterComesBackAloneAndAfterALetter) {
+  for (uint32_t code = 0; code < 0x20000; ++code) {
+    if (code >= 0xD800 && code < 0xE000) continue;  // surrogates are no characters
+    const std::string character = Utf8Of(code);
+    for (const std::string& text : {character, "a" + character}) {
+      const auto ids = ModelTokenizer().Encode(text, ControlTokens::kPlainText);
+      ASSERT_TRUE(ids.ok()) << code;
+      ASSERT_EQ(ModelTokenizer().Decode(*ids, false), WithoutDropped(text)) << code;
+    }
+  }
+  for (const std::string text : {"Kant\u014D", "Kanto\u0304", "l\u01DCshi", "na\u00EFve", "\uAC01",
+                                 "\u1100\u1161\u11A8", "\u212B", "\uFB01"}) {
+    ExpectRoundTrip(text, text);
   }
 }
 

@@ -80,6 +80,25 @@ TEST(Tokenizer, TextOnEitherSideOfAControlTokenStandsAlone) {
   EXPECT_EQ(Encode(*tokenizer, "a  <c>  b"), Ids({'a', two, named, ' ', ' ', 'b'}));
 }
 
+// A word behind an added token, special or not, has the ids that it has alone.
+TEST(Tokenizer, AWordBehindAnAddedTokenIsThatWord) {
+  SmallSpec small("smollm");
+  small.AddMerge("u", "s");
+  const int32_t user = small.AddMerge("us", "er");
+  small.spec.merges.insert(small.spec.merges.begin() + 1, Symbols("e") + " " + Symbols("r"));
+  small.AddWord("er");
+  const int32_t blank_user = small.AddMerge(" ", "user");
+  for (const TokenType type : {TokenType::kControl, TokenType::kUserDefined}) {
+    SmallSpec with = small;
+    const int32_t added = with.AddNamed("<a>", type);
+    const auto tokenizer = MakeTokenizer(with.spec);
+    EXPECT_EQ(Encode(*tokenizer, "user"), Ids({user}));
+    EXPECT_EQ(Encode(*tokenizer, "<a>user"), Ids({added, user}));
+    EXPECT_EQ(Encode(*tokenizer, "<a> user"), Ids({added, blank_user}));
+    EXPECT_EQ(Encode(*tokenizer, "user<a>user"), Ids({user, added, user}));
+  }
+}
+
 TEST(Tokenizer, MergesCannotSpellAControlToken) {
   SmallSpec small;
   small.spec.merges.push_back("< c");

@@ -127,7 +127,7 @@ TEST(Errors, Prompts) {
 
 TEST(Errors, AMessageThatIsTooLargeCostsOnlyItsSender) {
   TestServerOptions options = WithGrpc();
-  options.front.grpc.receive_bytes_max = 64 << 10;
+  options.front.grpc.message_bytes_max = 64 << 10;
   TestServer server(options);
   const auto stub = StubOf(server.grpc_port());
   grpc::ClientContext context;

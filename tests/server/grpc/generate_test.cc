@@ -222,5 +222,18 @@ TEST(Models, AreDescribed) {
   EXPECT_EQ(all.models_size(), 1);
 }
 
+// It may be that of a file. Clients in most languages give up on a message with other bytes.
+TEST(Models, ANameThatIsNotUtf8IsMadeSo) {
+  TestServerOptions options = WithGrpc();
+  options.model.name = "a\xFF-1";
+  TestServer server(options);
+  const Answers got = Generate(server.grpc_port(), ChatRequest("say:well;"));
+  EXPECT_EQ(got.text(), "well");
+  EXPECT_EQ(got.start.model(), "a\uFFFD-1");
+  wire::GenerateRequest named = ChatRequest("say:well;");
+  named.set_model(got.start.model());
+  EXPECT_EQ(Generate(server.grpc_port(), named).text(), "well");
+}
+
 }  // namespace
 }  // namespace sluice::testing

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <optional>
 #include <thread>
 
@@ -143,6 +144,49 @@ TEST(Gone, HundredsOfCutStreamsLeaveNothing) {
     context.TryCancel();
     reader->Finish();
   }
+  EXPECT_TRUE(server.WaitUntilIdle());
+  EXPECT_TRUE(Eventually([&] { return server.front().in_flight().requests() == 0; }));
+  EXPECT_EQ(Generate(server.grpc_port(), ChatRequest("say:well;")).text(), "well");
+}
+
+// Deadlines of 1 to 50 ms for answers of some 30 ms, from many clients: whichever comes first, the
+// end or the deadline, a call ends once, with one of the two.
+TEST(Gone, ShortDeadlinesOfManyClientsLeaveNothing) {
+  TestServerOptions options = WithGrpc();
+  options.fails = [](uint64_t) {  // a device that takes its time
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return false;
+  };
+  TestServer server(options);
+  constexpr int kClients = 32;
+  constexpr int kCalls = 15;
+  std::atomic<int> finished{0}, late{0};
+  std::vector<std::thread> clients;
+  for (int client = 0; client < kClients; ++client) {
+    clients.emplace_back([&, client] {
+      const auto stub = StubOf(server.grpc_port());
+      for (int call = 0; call < kCalls; ++call) {
+        // Some have time enough on any machine.
+        const int ms = call == 0 ? 60'000 : 1 + (client * 7 + call * 13) % 50;
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
+        wire::GenerateRequest request = ChatRequest("loop:abc;");
+        request.set_max_tokens(25);
+        const grpc::Status status = Generate(*stub, request, &context).status;
+        if (status.ok()) {
+          ++finished;
+        } else {
+          EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED)
+              << status.error_message();
+          ++late;
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(finished + late, kClients * kCalls);
+  EXPECT_GE(finished, kClients);
+  EXPECT_GT(late, 0);
   EXPECT_TRUE(server.WaitUntilIdle());
   EXPECT_TRUE(Eventually([&] { return server.front().in_flight().requests() == 0; }));
   EXPECT_EQ(Generate(server.grpc_port(), ChatRequest("say:well;")).text(), "well");

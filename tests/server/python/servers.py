@@ -104,9 +104,9 @@ class Server:
             self.process.stdout.close()
 
 
-def start_daemon(log, *flags, wait=True, name=MODEL_NAME):
-    server = Server([str(SLUICED), "serve", "--model", model_path(), "--served-model-name", name,
-                     "--http-port", "0", "--grpc-port", "0", "--kv-bytes", str(400 << 20), *flags], str(log))
+def start_daemon(log, *flags, wait=True, name=MODEL_NAME, kv_bytes=400 << 20, model=None):
+    server = Server([str(SLUICED), "serve", "--model", model or model_path(), "--served-model-name", name,
+                     "--http-port", "0", "--grpc-port", "0", "--kv-bytes", str(kv_bytes), *flags], str(log))
     port = server.wait_for_log(r"listening on [0-9.]+:(\d+)").group(1)
     server.url = f"http://127.0.0.1:{port}"
     if wait:

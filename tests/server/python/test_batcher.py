@@ -44,6 +44,19 @@ def test_a_shared_beginning_is_computed_once_and_answers_stay_the_same(new_daemo
     assert sharing.metric("sluice_kv_cache_kept_blocks") > 20
 
 
+@pytest.mark.parametrize("tokens", [31, 32, 33, 47, 48, 49])
+def test_a_prompt_that_is_there_as_a_whole_gives_the_same_answer(daemon, tokens):
+    """All but its last token is taken from memory, however it lies to the blocks of 16."""
+    prompt = [5000 + tokens * 101 + i * 17 for i in range(tokens)]
+    first, cached, _ = complete(daemon, prompt, max_tokens=12)
+    assert cached == 0
+    again, cached, _ = complete(daemon, prompt, max_tokens=12)
+    assert cached == tokens - 1
+    anew, cached, _ = complete(daemon, prompt, max_tokens=12, cache_salt=f"anew{tokens}")
+    assert cached == 0
+    assert first == again == anew
+
+
 def test_n_answers_share_their_prompt(new_daemon):
     server = new_daemon()
     computed = server.metric("sluice_iteration_tokens_total_sum")

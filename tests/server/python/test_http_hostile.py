@@ -32,6 +32,33 @@ def test_lists_and_counts_are_capped_while_reading(daemon, body):
     assert daemon.resident_bytes() - resident < 64 << 20
 
 
+def tool_calls(*calls):
+    return {"messages": [{"role": "assistant", "content": "x", "tool_calls": list(calls)}]}
+
+
+@pytest.mark.parametrize("param,body", [
+    ("messages[0].tool_calls", tool_calls(*[{"id": "1", "function": {"name": "f", "arguments": "{}"}}] * 60_000)),
+    ("messages[0].tool_calls", tool_calls(*["|"] * 500_000)),
+    ("messages[0].tool_calls", tool_calls({"function": {"arguments": '{"a":[' + "[]," * 1_000_000 + "[]]}"}})),
+    ("chat_template_kwargs", {"messages": [{"role": "user", "content": "x"}],
+                              "chat_template_kwargs": {f"k{i}": 1 for i in range(300_000)}}),
+], ids=["calls", "strings", "arguments", "kwargs"])
+def test_what_templates_are_given_is_capped(daemon, param, body):
+    resident = daemon.resident_bytes()
+    cpu = cpu_seconds(daemon)
+    response = daemon.post("/v1/chat/completions", {**body, "max_tokens": 1})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == param and "65536" in response.json()["error"]["message"]
+    assert cpu_seconds(daemon) - cpu < 1
+    assert daemon.resident_bytes() - resident < 128 << 20
+
+
+def test_tool_calls_of_a_usual_size_reach_the_template(daemon):
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": [1, ",,,[[["]}'}}
+    answer = daemon.post("/v1/chat/completions", {**tool_calls(*[call] * 500), "max_tokens": 1})
+    assert answer.status_code == 200, answer.text
+
+
 def test_absurd_token_ids(daemon):
     for prompt in ([2**31 - 1], [2**31], [-1], [49152], [2**63]):
         response = daemon.post("/v1/completions", {"prompt": prompt})

@@ -154,6 +154,11 @@ std::vector<std::string> RawClient::ReadEvents() {
   return events;
 }
 
+void RawClient::ReadSome(size_t bytes_max) {
+  std::string space(bytes_max, '\0');
+  (void)recv(fd_, space.data(), space.size(), MSG_DONTWAIT);
+}
+
 bool RawClient::ClosedByServer() {
   for (;;) {
     char space[4096];

@@ -38,6 +38,9 @@ class RawClient {
   std::optional<std::string> ReadEvent();
   std::vector<std::string> ReadEvents();
 
+  // At most that many bytes of what has come, if any has: never waits.
+  void ReadSome(size_t bytes_max);
+
   bool ClosedByServer();  // reads until the end: true when it comes
   void Reset();           // ends with a reset (RST)
   void Close();
