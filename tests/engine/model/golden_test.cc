@@ -140,12 +140,12 @@ TEST(GoldenTest, ForcedSteps) {
   EXPECT_LT(float32_steps.largest_flipped, kFloatMargin);
   if (TestScale() < 1) return;  // what follows is about all of them
   EXPECT_EQ(float32_steps.steps, 4088);
-  EXPECT_GE(int8_steps.percent(), 96.0);        // seen elsewhere: 97.2
-  EXPECT_LT(int8_steps.largest_flipped, 0.75);  // 0.68
-  EXPECT_LE(deviation_max, 0.5);                // 0.38
-  EXPECT_LE(deviation_sum / n, 0.16);           // 0.12
-  EXPECT_LE(divergence_sum / n, 0.006);         // 0.0032
-  EXPECT_LE(divergence_max, 0.3);               // 0.14
+  EXPECT_GE(int8_steps.percent(), 98.0);       // seen: 98.65
+  EXPECT_LT(int8_steps.largest_flipped, 0.5);  // 0.22
+  EXPECT_LE(deviation_max, 0.35);              // 0.22
+  EXPECT_LE(deviation_sum / n, 0.08);          // 0.052
+  EXPECT_LE(divergence_sum / n, 0.0015);       // 0.00055
+  EXPECT_LE(divergence_max, 0.1);              // 0.025
 }
 
 void ExpectFloat32Logits(engine::Worker& worker, const LogitsCase& c) {
