@@ -32,6 +32,7 @@ class Server:
         self.log = log
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(log, "w"), text=True)
         self.url = None
+        self.kv_bytes = 0
 
     def read_log(self):
         return pathlib.Path(self.log).read_text()
@@ -88,8 +89,14 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def resident_bytes(self):
-        pages = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        """Without the memory for keys and values, which the daemon backs bit by bit after its start."""
+        total = size = 0
+        for line in pathlib.Path(f"/proc/{self.process.pid}/smaps").read_text().splitlines():
+            if line.startswith("Size:"):
+                size = int(line.split()[1]) << 10
+            elif line.startswith("Rss:") and not (self.kv_bytes and size >= self.kv_bytes):
+                total += int(line.split()[1]) << 10
+        return total
 
     def stop(self, seconds=60):
         """Ends it as at a keyboard, without a lame duck's time; its exit code."""
@@ -107,6 +114,7 @@ class Server:
 def start_daemon(log, *flags, wait=True, name=MODEL_NAME, kv_bytes=400 << 20, model=None):
     server = Server([str(SLUICED), "serve", "--model", model or model_path(), "--served-model-name", name,
                      "--http-port", "0", "--grpc-port", "0", "--kv-bytes", str(kv_bytes), *flags], str(log))
+    server.kv_bytes = kv_bytes
     port = server.wait_for_log(r"listening on [0-9.]+:(\d+)").group(1)
     server.url = f"http://127.0.0.1:{port}"
     if wait:
