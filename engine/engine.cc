@@ -218,6 +218,10 @@ void Engine::Cancel(const std::string& request_id) {
   for (const uint64_t id : it->second.sequences) impl_->loop->Finish(id, FinishReason::kCancelled);
 }
 
+bool Engine::Look(size_t sequences_max, std::function<void(const EngineState&)> see) const {
+  return impl_->loop->Look(sequences_max, std::move(see));
+}
+
 absl::Status Engine::WriteFlightRecord(const std::string& path) {
   return impl_->loop->WriteRecord(path);
 }

@@ -86,6 +86,9 @@ bool EngineLoop::TakeMessages(bool wait) {
       case Message::Kind::kWriteRecord:
         message.done->set_value(recorder_.WriteTo(message.path));
         break;
+      case Message::Kind::kLook:
+        message.see(scheduler_.State(now, message.sequences_max));
+        break;
     }
   }
   return open;
@@ -112,7 +115,7 @@ absl::Status EngineLoop::Step() {
   ObserveStep(now);
   recorder_.OnCommit(*result, now);
   RecordSlowStep(result->seconds, now);
-  return scheduler_.Commit(*result, now, &events_);
+  return scheduler_.Commit(*std::move(result), now, &events_);
 }
 
 StepPlan EngineLoop::Plan() {
@@ -130,6 +133,14 @@ absl::Status EngineLoop::WriteRecord(const std::string& path) {
   const auto done = message.done;
   if (!inbox_.Push(std::move(message))) return Unavailable("the engine has stopped");
   return done->get_future().get();
+}
+
+bool EngineLoop::Look(size_t sequences_max, See see) {
+  Message message;
+  message.kind = Message::Kind::kLook;
+  message.sequences_max = sequences_max;
+  message.see = std::move(see);
+  return inbox_.Push(std::move(message));
 }
 
 void EngineLoop::RecordSlowStep(double seconds, Clock::time_point now) {

@@ -15,6 +15,7 @@
 #include "engine/plan/step_executor.h"
 #include "engine/record/flight_recorder.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/state.h"
 
 namespace sluice::engine {
 
@@ -58,6 +59,12 @@ class EngineLoop {
   void Finish(uint64_t id, FinishReason reason);
   void FinishAll(FinishReason reason);
 
+  // Shows the engine's state, with at most so many sequences, on the loop's thread between two
+  // steps: `see` must be quick. From any thread; does not wait. False, and it is not called, when
+  // the loop has stopped.
+  using See = std::function<void(const EngineState&)>;
+  bool Look(size_t sequences_max, See see);
+
   // Writes what is recorded to a file. From any thread but the loop's own, for which it waits.
   absl::Status WriteRecord(const std::string& path);
 
@@ -66,7 +73,7 @@ class EngineLoop {
 
  private:
   struct Message {
-    enum class Kind : uint8_t { kAdd, kFinish, kFinishAll, kWriteRecord };
+    enum class Kind : uint8_t { kAdd, kFinish, kFinishAll, kWriteRecord, kLook };
     Kind kind = Kind::kAdd;
     FinishReason reason = FinishReason::kNone;
     int32_t choice = 0;
@@ -74,6 +81,8 @@ class EngineLoop {
     std::shared_ptr<const GenerateRequest> request;
     std::string path;
     std::shared_ptr<std::promise<absl::Status>> done;
+    size_t sequences_max = 0;
+    See see;
   };
 
   struct SubmittedStep {

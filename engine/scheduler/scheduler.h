@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "engine/scheduler/step_cost.h"
 #include "engine/scheduler/waiting_line.h"
 #include "engine/sequence.h"
+#include "engine/state.h"
 #include "engine/stats.h"
 
 namespace sluice::engine {
@@ -80,14 +80,14 @@ class Scheduler {
   void Expire(Clock::time_point now, std::vector<SequenceEvent>* events);
   // Takes in the result of the oldest step in flight and appends what became of its sequences.
   // Internal, with nothing changed, when the result does not belong to that step.
-  absl::Status Commit(const StepResult& result, Clock::time_point now,
-                      std::vector<SequenceEvent>* events);
+  absl::Status Commit(StepResult result, Clock::time_point now, std::vector<SequenceEvent>* events);
 
   bool has_sequences() const { return !running_.empty() || !line_.empty(); }
   int32_t steps_in_flight() const { return static_cast<int32_t>(in_flight_.size()); }
   int32_t context_tokens() const { return context_tokens_; }
   EngineStats stats() const;
-  std::vector<WaitingLine::TenantState> tenants() const { return line_.States(); }
+  // With at most so many sequences.
+  EngineState State(Clock::time_point now, size_t sequences_max) const;
 
   // Internal, saying what, unless everything that always holds does. For tests: linear in blocks
   // and sequences.
@@ -134,6 +134,8 @@ class Scheduler {
   Sequence* Victim(uint64_t step, int32_t priority_above) const;
   void Preempt(Sequence* victim);
 
+  // Error unless it is what the oldest step in flight has to give.
+  absl::Status CheckResult(const StepResult& result) const;
   void CommitSlice(const PlannedSlice& slice, const SliceResult* result, Clock::time_point now,
                    std::vector<SequenceEvent>* events);
   void TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
@@ -169,10 +171,12 @@ class Scheduler {
   // Blocks of sequences that no longer run but have steps in flight: they will be free soon.
   int32_t draining_blocks_ = 0;
 
-  std::deque<InFlightStep> in_flight_;
-  std::vector<std::vector<PlannedSlice>> spare_slices_;  // buffers of committed steps
-  PrefixMatch match_;                                    // of the sequence looked at
-  std::vector<Sequence*> prefills_;                      // of the step being planned
+  std::vector<InFlightStep> in_flight_;  // oldest first; few
+  // Buffers of committed steps: a step allocates nothing that the one before it had room for.
+  std::vector<std::vector<PlannedSlice>> spare_slices_;
+  std::vector<StepPlan> spare_plans_;
+  PrefixMatch match_;                // of the sequence looked at
+  std::vector<Sequence*> prefills_;  // of the step being planned
   StepCostModel cost_;
   // Of the sequences that ended lately: tokens generated, and seconds from first planned to the
   // end.

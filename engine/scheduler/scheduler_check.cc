@@ -50,10 +50,10 @@ absl::Status Scheduler::CheckQueues() const {
 }
 
 absl::Status Scheduler::CheckAccounts() const {
-  const std::vector<WaitingLine::TenantState> accounts = line_.States();
-  std::vector<WaitingLine::TenantState> counted(accounts.size());
+  const std::vector<TenantInfo> accounts = line_.Tenants();
+  std::vector<TenantInfo> counted(accounts.size());
   for (const auto& [id, sequence] : sequences_) {
-    WaitingLine::TenantState& account = counted[static_cast<size_t>(sequence->tenant)];
+    TenantInfo& account = counted[static_cast<size_t>(sequence->tenant)];
     account.blocks += sequence->table.size();
     if (sequence->state == SequenceState::kRunning) ++account.running;
     if (sequence->state == SequenceState::kWaiting) ++account.waiting;

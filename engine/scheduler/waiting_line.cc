@@ -170,8 +170,8 @@ void WaitingLine::ForEach(const std::function<void(const Sequence&)>& visit) con
   }
 }
 
-std::vector<WaitingLine::TenantState> WaitingLine::States() const {
-  std::vector<TenantState> states;
+std::vector<TenantInfo> WaitingLine::Tenants() const {
+  std::vector<TenantInfo> states;
   for (const Tenant& tenant : tenants_) {
     states.push_back({tenant.name, tenant.share.weight, tenant.served, tenant.waiting,
                       tenant.running, tenant.blocks});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/sequence.h"
+#include "engine/state.h"
 #include "engine/tenant.h"
 
 namespace sluice::engine {
@@ -65,15 +66,7 @@ class WaitingLine {
   // In no order of meaning.
   void ForEach(const std::function<void(const Sequence&)>& visit) const;
 
-  struct TenantState {
-    std::string name;
-    double weight = 1;
-    double served = 0;  // tokens over weight, in all
-    int32_t waiting = 0;
-    int32_t running = 0;
-    int32_t blocks = 0;
-  };
-  std::vector<TenantState> States() const;
+  std::vector<TenantInfo> Tenants() const;
 
  private:
   struct Line {

@@ -126,6 +126,7 @@ std::vector<Binding> HttpBindings() {
       Field("http.answers_bytes", SLUICE_AT(front.http.limits.answers_bytes)),
       Field("http.free_bytes", SLUICE_AT(front.http.limits.free_bytes)),
       Field("http.cors_origins", SLUICE_AT(front.http.cors_origins)),
+      Field("http.admin_key_file", SLUICE_AT(front.admin_key_file)),
   };
 }
 

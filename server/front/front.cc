@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "server/admin/admin_key.h"
+#include "server/admin/admin_routes.h"
 #include "server/front/status_routes.h"
 
 namespace sluice::server {
@@ -22,6 +24,10 @@ Front::Front(FrontOptions options, const ModelRegistry* registry, const Readines
 Front::~Front() { Stop(std::chrono::milliseconds(0)); }
 
 absl::Status Front::Listen() {
+  if (!options_.admin_key_file.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(std::string key, ReadAdminKey(options_.admin_key_file));
+    AddAdminRoutes(&router_, registry_, std::move(key));
+  }
   SLUICE_ASSIGN_OR_RETURN(
       server_,
       HttpServer::Listen(options_.http, &router_,

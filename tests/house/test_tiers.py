@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 # Folder -> prefixes of own headers it may include, besides its own folder's.
-PLANNING_ROOT = ["engine/request", "engine/sequence", "engine/stats", "engine/tenant"]
+PLANNING_ROOT = ["engine/request", "engine/sequence", "engine/state", "engine/stats", "engine/tenant"]
 ALLOWED = {
     "kernels": [],
     "kernels/reference": ["kernels/"],

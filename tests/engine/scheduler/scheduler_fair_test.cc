@@ -134,7 +134,7 @@ TEST(SchedulerFairTest, LimitsOfATenantHold) {
   int32_t most_few = 0, most_small = 0;
   while (rig.Plan()) {
     ASSERT_EQ(rig.Check(), "");
-    for (const auto& account : rig.scheduler().tenants()) {
+    for (const auto& account : rig.scheduler().State(rig.Now(), 0).tenants) {
       if (account.name == "few") most_few = std::max(most_few, account.running);
       if (account.name == "small") most_small = std::max(most_small, account.blocks);
     }
