@@ -85,6 +85,8 @@ class Sequence {
 
   // Most tokens that it may still generate.
   int32_t left() const { return generated_max_ - generated(); }
+  // Makes room for them, so that Append allocates nothing.
+  void ReserveMost() { tokens_.reserve(static_cast<size_t>(known() + left())); }
 
   // Appends the tokens of positions [first, first + count) to `out`: ids, or kLastSampledToken for
   // the one that a step in flight is to sample.

@@ -18,10 +18,12 @@ struct Outcome {
 };
 
 // Once a plan has failed, all later ones do.
-Outcome RunGuarded(Worker& worker, const StepPlan& plan, const absl::Status& failure) {
+Outcome RunGuarded(Worker& worker, StepPlan plan, const absl::Status& failure) {
   if (!failure.ok()) return {failure, {}};
   try {
-    return {absl::OkStatus(), worker.Run(plan)};
+    Outcome outcome{absl::OkStatus(), worker.Run(plan)};
+    outcome.result.spent = std::move(plan);
+    return outcome;
   } catch (const std::exception& e) {  // the standard library's: out of memory
     return {Internal("step " + std::to_string(plan.step) + " failed: " + e.what()), {}};
   }
@@ -91,10 +93,10 @@ void WorkerExecutor::Loop(Shared* shared) {
   while (true) {
     shared->submitted.wait(lock, [&] { return shared->stopping || !shared->plans.empty(); });
     if (shared->stopping) return;
-    const StepPlan plan = std::move(shared->plans.front());
+    StepPlan plan = std::move(shared->plans.front());
     shared->plans.pop_front();
     lock.unlock();
-    Outcome outcome = RunGuarded(*shared->worker, plan, failure);
+    Outcome outcome = RunGuarded(*shared->worker, std::move(plan), failure);
     failure = outcome.status;
     lock.lock();
     shared->results.push_back(std::move(outcome));

@@ -21,6 +21,8 @@ class BlockTable {
 
   std::span<const int32_t> blocks() const { return blocks_; }
   int32_t size() const { return static_cast<int32_t>(blocks_.size()); }
+  // Makes room for so many blocks, so that growing to them allocates nothing.
+  void Reserve(int32_t blocks) { blocks_.reserve(static_cast<size_t>(blocks)); }
 
  private:
   friend class KvManager;

@@ -71,6 +71,17 @@ struct StepPlan {
   std::vector<int32_t> tokens;  // ids, or kLastSampledToken
 
   bool empty() const { return releases.empty() && starts.empty() && slices.empty(); }
+  // Empty again, its memory kept.
+  void Clear() {
+    step = 0;
+    releases.clear();
+    starts.clear();
+    appends.clear();
+    copies.clear();
+    slices.clear();
+    blocks.clear();
+    tokens.clear();
+  }
 };
 
 enum class SliceStatus : uint8_t {
@@ -88,6 +99,7 @@ struct StepResult {
   uint64_t step = 0;
   std::vector<SliceResult> slices;  // those with output kSample, in the plan's order
   double seconds = 0;               // from taking the plan to having the tokens
+  StepPlan spent;                   // the plan that was run: the planner uses its memory again
 };
 
 // What an executor can hold, fixed at start-up.

@@ -78,7 +78,7 @@ absl::Status Replayer::ApplyCommit(Reader* in) {
   if (!record::ReadResult(in, &result)) return Malformed("a result is cut off");
   See(now);
   // After a difference the recorded result may not fit the plan any more.
-  return scheduler_->Commit(result, now, &events_);
+  return scheduler_->Commit(std::move(result), now, &events_);
 }
 
 absl::Status Replayer::Apply(Kind kind, Reader in) {

@@ -100,15 +100,12 @@ void Scheduler::FinishAll(FinishReason reason, std::shared_ptr<const std::string
   Sweep();
 }
 
-absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
-                               std::vector<SequenceEvent>* events) {
+absl::Status Scheduler::CheckResult(const StepResult& result) const {
   if (in_flight_.empty() || in_flight_.front().step != result.step)
     return Internal("the executor gave the result of step " + std::to_string(result.step) +
                     ", which is not the oldest in flight");
-  now_ = now;
-  InFlightStep& step = in_flight_.front();
   size_t sampled = 0;
-  for (const PlannedSlice& slice : step.slices) {
+  for (const PlannedSlice& slice : in_flight_.front().slices) {
     if (!slice.sampled) continue;
     if (sampled >= result.slices.size() || result.slices[sampled].slot != slice.sequence->slot)
       return Internal("the result of step " + std::to_string(result.step) +
@@ -119,7 +116,15 @@ absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
     return Internal("the result of step " + std::to_string(result.step) + " has " +
                     std::to_string(result.slices.size()) + " tokens instead of " +
                     std::to_string(sampled));
+  return absl::OkStatus();
+}
 
+absl::Status Scheduler::Commit(StepResult result, Clock::time_point now,
+                               std::vector<SequenceEvent>* events) {
+  SLUICE_RETURN_IF_ERROR(CheckResult(result));
+  now_ = now;
+  InFlightStep step = std::move(in_flight_.front());
+  in_flight_.erase(in_flight_.begin());
   size_t next = 0;
   for (const PlannedSlice& slice : step.slices)
     CommitSlice(slice, slice.sampled ? &result.slices[next++] : nullptr, now, events);
@@ -130,7 +135,8 @@ absl::Status Scheduler::Commit(const StepResult& result, Clock::time_point now,
   counters_.step_cost_error = cost_.relative_error();
   step.slices.clear();
   spare_slices_.push_back(std::move(step.slices));
-  in_flight_.pop_front();
+  result.spent.Clear();
+  spare_plans_.push_back(std::move(result.spent));
   return absl::OkStatus();
 }
 

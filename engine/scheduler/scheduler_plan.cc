@@ -17,14 +17,16 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
   Draft draft;
   draft.budget = step_tokens_;
   draft.now = now;
-  draft.plan.step = last_step_ + 1;
   now_ = now;
-  draft.plan.slices.reserve(running_.size() + 1);
-  draft.plan.tokens.reserve(running_.size() + 1);
+  if (!spare_plans_.empty()) {
+    draft.plan = std::move(spare_plans_.back());
+    spare_plans_.pop_back();
+  }
   if (!spare_slices_.empty()) {
     draft.record.slices = std::move(spare_slices_.back());
     spare_slices_.pop_back();
   }
+  draft.plan.step = last_step_ + 1;
 
   line_.StartRound(now);
   MakeRoomForPriority();
@@ -37,10 +39,10 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
     // Slots to release wait for a plan that computes something: a slot that nobody uses costs
     // nothing, a step does.
     spare_slices_.push_back(std::move(draft.record.slices));
+    spare_plans_.push_back(std::move(draft.plan));
     return StepPlan();
   }
-  draft.plan.releases = std::move(releases_);
-  releases_.clear();
+  draft.plan.releases.swap(releases_);
   draft.record.step = ++last_step_;
   in_flight_.push_back(std::move(draft.record));
   ++counters_.steps;
@@ -195,6 +197,8 @@ void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   running_.insert(std::upper_bound(running_.begin(), running_.end(), sequence, Earlier), sequence);
   line_.CountRunning(*sequence, 1);
   sequence->state = SequenceState::kRunning;
+  sequence->ReserveMost();
+  sequence->table.Reserve(kv_.BlocksFor(sequence->known() + sequence->left()));
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   if (!sequence->was_planned) {

@@ -175,7 +175,7 @@ std::string SimulatedWorker::CheckSlices(const StepPlan& plan) {
 
 absl::StatusOr<StepResult> SimulatedWorker::Collect() {
   if (queue_.empty()) return engine::Internal("Collect without a plan");
-  const StepPlan plan = std::move(queue_.front());
+  StepPlan plan = std::move(queue_.front());
   queue_.pop_front();
   if (options_.before_step) options_.before_step(plan.step);
   if (options_.fail_at_step != 0 && plan.step >= options_.fail_at_step)
@@ -209,6 +209,7 @@ absl::StatusOr<StepResult> SimulatedWorker::Collect() {
   result.seconds =
       options_.step_seconds + options_.token_seconds * static_cast<double>(plan.tokens.size());
   seconds_ += result.seconds;
+  result.spent = std::move(plan);
   return result;
 }
 

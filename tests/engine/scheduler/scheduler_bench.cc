@@ -1,11 +1,25 @@
 // What the planning half costs a step: Plan and Commit over 16 to 4,096 running sequences, all
-// decoding, and with a prefill chunk in each step. Prints the median and the 99th percentile.
+// decoding, and with a prefill chunk in each step. Prints the median, the 99th percentile, and how
+// often memory was asked for.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <vector>
 
 #include "engine/scheduler/scheduler.h"
+
+namespace {
+int64_t allocations = 0;  // the program has one thread
+}
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace sluice::engine {
 namespace {
@@ -27,12 +41,15 @@ std::shared_ptr<const GenerateRequest> Request(int32_t prompt_tokens) {
 }
 
 // The result that a worker would give at once.
-void FillResult(const StepPlan& plan, StepResult* result) {
-  result->step = plan.step;
-  result->slices.clear();
+StepResult ResultOf(StepPlan plan) {
+  StepResult result;
+  result.step = plan.step;
+  result.slices.reserve(plan.slices.size());
   for (const PlanSlice& slice : plan.slices)
     if (slice.output == SliceOutput::kSample)
-      result->slices.push_back({slice.slot, 2, SliceStatus::kOk});
+      result.slices.push_back({slice.slot, 2, SliceStatus::kOk});
+  result.spent = std::move(plan);
+  return result;
 }
 
 void Measure(int32_t running, bool with_prefill) {
@@ -53,21 +70,28 @@ void Measure(int32_t running, bool with_prefill) {
   for (int32_t i = 0; i < running; ++i) scheduler.Add(++last_id, request, 0);
 
   std::vector<SequenceEvent> events;
-  StepResult result;
+  int64_t allocated = 0;  // in Plan and Commit
   const auto step = [&] {
+    int64_t before = allocations;
     const auto begin = Clock::now();
     StepPlan plan = scheduler.Plan(begin);
     const auto planned = Clock::now();
-    FillResult(plan, &result);
+    allocated += allocations - before;
+    StepResult result = ResultOf(std::move(plan));
     events.clear();
+    before = allocations;
     const auto commit = Clock::now();
-    if (!scheduler.Commit(result, commit, &events).ok()) std::abort();
-    return Microseconds(begin, planned) + Microseconds(commit, Clock::now());
+    if (!scheduler.Commit(std::move(result), commit, &events).ok()) std::abort();
+    const auto committed = Clock::now();
+    allocated += allocations - before;
+    return Microseconds(begin, planned) + Microseconds(commit, committed);
   };
   while (scheduler.stats().generation_tokens < running) step();
   for (int32_t i = 0; i < kWarmUp; ++i) step();
 
   std::vector<double> times;
+  times.reserve(kSteps);
+  allocated = 0;
   const auto short_request = Request(256);
   for (int32_t i = 0; i < kSteps; ++i) {
     if (with_prefill) scheduler.Add(++last_id, short_request, 0);
@@ -75,9 +99,12 @@ void Measure(int32_t running, bool with_prefill) {
     if (with_prefill) scheduler.Finish(last_id, FinishReason::kCancelled, Clock::now(), &events);
   }
   std::sort(times.begin(), times.end());
-  std::printf("%6d running%s  median %8.2f us  P99 %8.2f us  %6.1f ns a sequence\n", running,
-              with_prefill ? " + prefill" : "          ", times[times.size() / 2],
-              times[times.size() * 99 / 100], times[times.size() / 2] * 1e3 / running);
+  std::printf(
+      "%6d running%s  median %8.2f us  P99 %8.2f us  %6.1f ns a sequence  %6.3f allocations a "
+      "step\n",
+      running, with_prefill ? " + prefill" : "          ", times[times.size() / 2],
+      times[times.size() * 99 / 100], times[times.size() / 2] * 1e3 / running,
+      static_cast<double>(allocated) / kSteps);
 }
 
 }  // namespace
