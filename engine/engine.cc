@@ -15,6 +15,7 @@
 #include "engine/engine_loop.h"
 #include "engine/output_loop.h"
 #include "engine/request_validation.h"
+#include "engine/tenant_quotas.h"
 
 namespace sluice::engine {
 namespace {
@@ -46,7 +47,7 @@ struct Engine::Impl {
   absl::Status Reserve(const std::shared_ptr<const GenerateRequest>& request,
                        std::vector<uint64_t>* ids);
   absl::Status CheckWait(const GenerateRequest& request);
-  void OnClosed(uint64_t id, const GenerateRequest& request);
+  void OnClosed(uint64_t id, const GenerateRequest& request, int32_t generated_tokens);
   void Refuse(const char* why);
   bool WaitUntilEmpty(std::chrono::milliseconds time);
 
@@ -64,7 +65,7 @@ struct Engine::Impl {
   int32_t open = 0;
   uint64_t last_id = 0;
   std::unordered_map<std::string, Live> live;
-  std::unordered_map<std::string, int32_t> open_of;  // by tenant, of those that have a limit
+  TenantQuotas quotas;
 
   // Made last, destroyed first: their threads use what is above.
   std::unique_ptr<OutputLoop> output;
@@ -75,13 +76,15 @@ Engine::Impl::Impl(Parts parts_in, EngineOptions options_in)
     : parts(std::move(parts_in)),
       limits(parts.executor->limits()),
       options(Bounded(options_in, limits)),
-      open_max(options.running_max + options.waiting_max) {
+      open_max(options.running_max + options.waiting_max),
+      quotas(options.tenants, options.other_tenants) {
   OutputLoop::Parts output_parts;
   output_parts.tokenizer = parts.tokenizer;
   output_parts.observer = parts.observer;
   output_parts.on_stop_string = [this](uint64_t id) { loop->Finish(id, FinishReason::kStop); };
-  output_parts.on_closed = [this](uint64_t id, const GenerateRequest& request) {
-    OnClosed(id, request);
+  output_parts.on_closed = [this](uint64_t id, const GenerateRequest& request,
+                                  int32_t generated_tokens) {
+    OnClosed(id, request, generated_tokens);
   };
   output = std::make_unique<OutputLoop>(std::move(output_parts));
 
@@ -121,19 +124,7 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
     return ResourceExhausted(absl::StrCat("too many requests: ", open,
                                           " answers run or wait, at most ", open_max, " may"));
   }
-  const auto share = options.tenants.find(request->tenant);
-  const int32_t tenant_max =
-      share == options.tenants.end() ? options.other_tenants.open_max : share->second.open_max;
-  if (tenant_max > 0) {
-    // A tenant that has nothing here has no entry.
-    const auto entry = open_of.find(request->tenant);
-    const int32_t tenant_open = entry == open_of.end() ? 0 : entry->second;
-    if (tenant_open + request->n > tenant_max)
-      return ResourceExhausted(
-          absl::StrCat("too many requests of tenant '", request->tenant, "': ", tenant_open,
-                       " of its answers run or wait, at most ", tenant_max, " may"));
-    open_of[request->tenant] += request->n;
-  }
+  SLUICE_RETURN_IF_ERROR(quotas.Take(*request, Clock::now()));
   if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;
   for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
@@ -160,15 +151,13 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
                                         " s, at most ", limit, " s may it"));
 }
 
-void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request) {
+void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request, int32_t generated_tokens) {
   drain_rate.OnEnded(1, Clock::now());
   std::lock_guard lock(mu);
   const auto it = live.find(request.id);
   std::erase(it->second.sequences, id);
   if (it->second.sequences.empty()) live.erase(it);
-  if (const auto tenant = open_of.find(request.tenant); tenant != open_of.end()) {
-    if (--tenant->second == 0) open_of.erase(tenant);
-  }
+  quotas.Return(request, generated_tokens, Clock::now());
   if (--open == 0) empty.notify_all();
 }
 

@@ -104,8 +104,9 @@ void OutputLoop::Handle(Batch* batch) {
   for (const uint64_t id : closed_) {
     const auto it = answers_.find(id);
     const std::shared_ptr<const GenerateRequest> request = it->second->request;
+    const int32_t generated = it->second->chunk.generated_tokens;
     answers_.erase(it);
-    parts_.on_closed(id, *request);
+    parts_.on_closed(id, *request, generated);
   }
   closed_.clear();
 }

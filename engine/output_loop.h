@@ -30,7 +30,8 @@ class OutputLoop {
     // chunk goes out now): the engine need not go on with it.
     std::function<void(uint64_t id)> on_stop_string;
     // The engine is done with the sequence, and its final chunk is out.
-    std::function<void(uint64_t id, const GenerateRequest& request)> on_closed;
+    std::function<void(uint64_t id, const GenerateRequest& request, int32_t generated_tokens)>
+        on_closed;
   };
   explicit OutputLoop(Parts parts);
   ~OutputLoop() { Stop(); }

@@ -37,6 +37,10 @@ inline absl::Status Internal(std::string_view message) {
 inline absl::Status Unimplemented(std::string_view message) {
   return absl::UnimplementedError(ToAbsl(message));
 }
+// A refusal that will be one no longer after so many seconds, and what it says; 0: it says nothing.
+absl::Status WithRetryAfter(absl::Status status, int seconds);
+int RetryAfterOf(const absl::Status& status);
+
 inline std::string Message(const absl::Status& status) {
   return std::string(ToStd(status.message()));
 }

@@ -37,13 +37,20 @@ absl::Status ParseTerm(const std::string& entry, const std::string& term,
     return in_range(0.001, 1);
   }
   const bool whole = value == std::floor(value);
+  if ((name == "prompt_tokens" || name == "tokens_per_minute") && whole) {
+    SLUICE_RETURN_IF_ERROR(in_range(1, 1e12));
+    (name == "prompt_tokens" ? share->prompt_tokens_max : share->tokens_per_minute) =
+        static_cast<int64_t>(value);
+    return absl::OkStatus();
+  }
   if ((name == "running" || name == "open") && whole) {
     SLUICE_RETURN_IF_ERROR(in_range(1, 1 << 20));
     (name == "open" ? share->open_max : share->running_max) = static_cast<int32_t>(value);
     return absl::OkStatus();
   }
   return Wrong(entry,
-               "\"" + term + "\" is none of weight=, running=, open= (whole numbers) and kv=");
+               "\"" + term + "\" is none of weight=, kv=, and (whole numbers) running=, open=, "
+               "prompt_tokens=, tokens_per_minute=");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ absl::Status CheckRoom(const ServedModel& model, int64_t answers) {
 }
 
 int RetryAfterSeconds(const absl::Status& status, const ServedModel* model) {
+  if (const int seconds = engine::RetryAfterOf(status); seconds > 0) return seconds;
   if (absl::IsResourceExhausted(status)) {
     const engine::Engine* engine = model == nullptr ? nullptr : model->engine.load();
     return engine == nullptr ? 1 : engine->RetryAfterSeconds();

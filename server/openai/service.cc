@@ -208,7 +208,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
         engine->Submit(std::move(request), answer->Sink(static_cast<int32_t>(i)));
     if (!status.ok()) {
       answer->Abort();
-      return Refuse(exchange, FromStatus(status, engine->RetryAfterSeconds()));
+      return Refuse(exchange, FromStatus(status, RetryAfterSeconds(status, model.get())));
     }
   }
   answer->Open();

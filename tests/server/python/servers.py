@@ -53,9 +53,9 @@ class Server:
     def http(self, **kwargs):
         return httpx.Client(base_url=self.url, timeout=120, **kwargs)
 
-    def post(self, path, body):
+    def post(self, path, body, headers=None):
         with self.http() as client:
-            return client.post(path, json=body)
+            return client.post(path, json=body, headers=headers)
 
     def metrics(self):
         """Sample name with its labels -> value."""

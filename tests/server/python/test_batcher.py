@@ -93,6 +93,21 @@ def test_terms_are_checked(new_daemon):
     assert refused.status_code == 400 and "requests.priorities" in refused.json()["error"]["message"]
 
 
+def test_a_tenants_tokens_a_minute_are_a_quota_with_a_time_to_come_back(new_daemon):
+    server = new_daemon("--set", "engine.tenants=small tokens_per_minute=30", "--tenant-header", "x-tenant")
+
+    def ask(tenant):
+        return server.post("/v1/completions", {"prompt": "one two three", "max_tokens": 40, "ignore_eos": True},
+                           headers={"x-tenant": tenant})
+
+    assert ask("small").status_code == 200
+    server.wait_until_idle()
+    refused = ask("small")
+    assert refused.status_code == 429 and "'small' has used up its 30 tokens a minute" in refused.text
+    assert 1 <= int(refused.headers["retry-after"]) <= 60, "a debt of 13 and one more, half a token a second"
+    assert ask("large").status_code == 200
+
+
 @pytest.mark.parametrize("steps_in_flight", ["1", "2"])
 def test_what_was_planned_is_planned_again_from_its_record(new_daemon, tmp_path, steps_in_flight):
     record = tmp_path / "record"

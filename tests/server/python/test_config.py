@@ -193,7 +193,7 @@ def test_tenants_are_read_before_anything_is_loaded():
     assert "engine.tenants" in wrong("gold weight=0")
     assert "weight=0 is not in [0.001" in wrong("gold weight=0")
     assert "the tenant's name comes first" in wrong("weight=2")
-    assert "none of weight=, running=, open=" in wrong("gold speed=2")
+    assert "none of weight=, kv=, and (whole numbers) running=" in wrong("gold speed=2")
     assert "is not of the form NAME=NUMBER" in wrong("gold weight=fast")
     assert "running=1.5" in wrong("gold running=1.5")
     assert "the tenant is there already" in wrong("gold weight=1,gold weight=2")
