@@ -207,7 +207,7 @@ void Engine::Cancel(const std::string& request_id) {
   for (const uint64_t id : it->second.sequences) impl_->loop->Finish(id, FinishReason::kCancelled);
 }
 
-bool Engine::Look(size_t sequences_max, std::function<void(const EngineState&)> see) const {
+bool Engine::Look(size_t sequences_max, std::function<void(EngineState)> see) const {
   return impl_->loop->Look(sequences_max, std::move(see));
 }
 

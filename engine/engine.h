@@ -81,7 +81,7 @@ class Engine {
   EngineStats stats() const;
   // Shows what runs and waits, at most so many sequences, on the engine thread between two steps:
   // `see` must be quick. Does not wait. False, and it is not called, when the engine has stopped.
-  bool Look(size_t sequences_max, std::function<void(const EngineState&)> see) const;
+  bool Look(size_t sequences_max, std::function<void(EngineState)> see) const;
   // Writes what is recorded of the scheduler's doings to a file; it holds prompts' tokens.
   absl::Status WriteFlightRecord(const std::string& path);
   // Seconds until a request refused now may expect a place, from the measured drain rate; at

@@ -88,6 +88,7 @@ bool EngineLoop::TakeMessages(bool wait) {
         break;
       case Message::Kind::kLook:
         message.see(scheduler_.State(now, message.sequences_max));
+        message.see = nullptr;  // messages are kept until the next come
         break;
     }
   }

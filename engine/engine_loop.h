@@ -62,7 +62,7 @@ class EngineLoop {
   // Shows the engine's state, with at most so many sequences, on the loop's thread between two
   // steps: `see` must be quick. From any thread; does not wait. False, and it is not called, when
   // the loop has stopped.
-  using See = std::function<void(const EngineState&)>;
+  using See = std::function<void(EngineState)>;
   bool Look(size_t sequences_max, See see);
 
   // Writes what is recorded to a file. From any thread but the loop's own, for which it waits.

@@ -1,10 +1,11 @@
 #include "server/admin/admin_key.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+
+#include "absl/strings/match.h"
 
 namespace sluice::server {
 
@@ -35,10 +36,9 @@ absl::StatusOr<std::string> ReadAdminKey(const std::string& path) {
 }
 
 bool NamesKey(std::string_view authorization, std::string_view key) {
-  constexpr std::string_view kScheme = "bearer ";
-  if (authorization.size() < kScheme.size()) return false;
-  for (size_t i = 0; i < kScheme.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(authorization[i])) != kScheme[i]) return false;
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!absl::StartsWithIgnoreCase(engine::ToAbsl(authorization), engine::ToAbsl(kScheme))) {
+    return false;
   }
   const std::string_view given = authorization.substr(kScheme.size());
   if (given.size() != key.size()) return false;

@@ -26,7 +26,7 @@ Front::~Front() { Stop(std::chrono::milliseconds(0)); }
 absl::Status Front::Listen() {
   if (!options_.admin_key_file.empty()) {
     SLUICE_ASSIGN_OR_RETURN(std::string key, ReadAdminKey(options_.admin_key_file));
-    AddAdminRoutes(&router_, registry_, std::move(key));
+    AddAdminRoutes(&router_, registry_, pool_.get(), std::move(key));
   }
   SLUICE_ASSIGN_OR_RETURN(
       server_,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "tests/server/support/json_client.h"
@@ -39,6 +40,35 @@ TEST(ServerLife, LoadingThenReady) {
   EXPECT_EQ(StatusOf(server, "/readyz"), 200);
   EXPECT_EQ(StatusOf(server, "/v1/models"), 200);
   PostJson(server.port(), kChat, ChatBody("say:a;"));
+}
+
+// Of the only model there is.
+std::string AdminStateOf(TestServer& server, const std::string& key) {
+  const RawResponse response =
+      Fetch(server.port(),
+            "GET /admin/state HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + key + "\r\n\r\n");
+  EXPECT_EQ(response.status, 200) << response.body;
+  const auto body = Parsed(response.body);
+  const auto& models = body.at("models").as_object();
+  EXPECT_EQ(models.size(), 1u);
+  return std::string(models.begin()->value().at("state").as_string());
+}
+
+TEST(ServerLife, AdminStateSaysWhenThereIsNoEngineToShow) {
+  const std::string key = "sixteen-and-more", path = ::testing::TempDir() + "admin_key";
+  std::ofstream(path) << key << '\n';
+  TestServerOptions options;
+  options.front.admin_key_file = path;
+  options.load = false;
+  options.fails = [](uint64_t step) { return step >= 2; };
+  TestServer server(options);
+  EXPECT_EQ(AdminStateOf(server, key), "loading");
+  server.Load();
+  EXPECT_EQ(AdminStateOf(server, key), "serving");
+  RawClient client(server.port());
+  client.SendPost(kChat, ChatBody("loop:a;", "\"ignore_eos\":true"));
+  ASSERT_TRUE(Eventually([&] { return server.fatal(); }));
+  EXPECT_EQ(AdminStateOf(server, key), "stopped");
 }
 
 TEST(ServerLife, VersionAndUnknownPaths) {
