@@ -48,9 +48,9 @@ absl::Status ParseTerm(const std::string& entry, const std::string& term,
     (name == "open" ? share->open_max : share->running_max) = static_cast<int32_t>(value);
     return absl::OkStatus();
   }
-  return Wrong(entry,
-               "\"" + term + "\" is none of weight=, kv=, and (whole numbers) running=, open=, "
-               "prompt_tokens=, tokens_per_minute=");
+  return Wrong(entry, "\"" + term +
+                          "\" is none of weight=, kv=, and (whole numbers) running=, open=, "
+                          "prompt_tokens=, tokens_per_minute=");
 }
 
 }  // namespace

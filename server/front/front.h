@@ -22,7 +22,7 @@ struct FrontOptions {
   InFlightLimits in_flight;
   Metrics::Options metrics;
   int frontend_threads = 2;
-  int frontend_queue = 1024;  // requests that wait to be read; more: 429
+  int frontend_queue = 1024;   // requests that wait to be read; more: 429
   std::string admin_key_file;  // empty: nothing answers at /admin
   std::string version;
 };

@@ -203,12 +203,13 @@ struct ColumnGroup {
 template <int C, bool kWithMinima>
 struct Nibbles4 {
   static constexpr int64_t kQuantBytes = kQuantBytes4;
+  static constexpr Offset kOffset = kWithMinima ? Offset::kNone : Offset::kMinus8;
   SLUICE_INLINE void Block(const Tile& tile, int64_t b, F32 (&acc)[C]) {
     I32 w[8];
     UnpackNibbles(tile.quants + b * kQuantBytes, w);
     const F32 d = LoadHalf(tile.scales + b * kLanes);
     const ColumnBlock<C>& a = BlockOf<C>(tile, b);
-    ForGroups<C>(ColumnGroup < C, kWithMinima ? Offset::kNone : Offset::kMinus8 > {w, a, d, acc});
+    ForGroups<C>(ColumnGroup<C, kOffset>{w, a, d, acc});
     if (!kWithMinima) return;
     const F32 m = LoadHalf(tile.minima + b * kLanes);
 #pragma GCC unroll 16

@@ -196,9 +196,11 @@ def test_tenants_are_read_before_anything_is_loaded():
     assert "none of weight=, kv=, and (whole numbers) running=" in wrong("gold speed=2")
     assert "is not of the form NAME=NUMBER" in wrong("gold weight=fast")
     assert "running=1.5" in wrong("gold running=1.5")
+    assert "prompt_tokens=0 is not in [1" in wrong("gold prompt_tokens=0")
+    assert "tokens_per_minute=0.5" in wrong("gold tokens_per_minute=0.5")
     assert "the tenant is there already" in wrong("gold weight=1,gold weight=2")
     # Right as it is: what is missing then is the model.
-    assert run("serve", "--model", "/nowhere.gguf", "--tenants", "gold weight=2,* open=5").returncode == 1
+    assert run("serve", "--model", "/nowhere.gguf", "--tenants", "gold weight=2 prompt_tokens=9,* open=5 tokens_per_minute=7").returncode == 1
 
 
 def test_replay_refuses_what_is_no_record(tmp_path):
