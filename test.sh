@@ -54,7 +54,7 @@ run_python() {
 # the same code runs here on small models.
 run_asan() {
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 SLUICE_TEST_SCALE=0.1 \
-    run_ctest asan all -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test)$'
+    run_ctest asan all -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test|engine_reuse_test)$'
 }
 # What has threads of its own.
 TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_metrics_test server_http_test server_answer_stream_test"
