@@ -105,6 +105,8 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
   loop_options.scheduler.share_prefixes = options.share_prefixes;
   loop_options.scheduler.prefills_max = options.prefills_max;
   loop_options.scheduler.inter_token_target = Seconds(options.inter_token_target);
+  loop_options.scheduler.prefill_tokens_min = options.prefill_tokens_min;
+  loop_options.scheduler.first_token_target = Seconds(options.first_token_target);
   loop_options.scheduler.line.patience_seconds = Seconds(options.patience);
   loop_options.scheduler.line.tenants = options.tenants;
   loop_options.scheduler.line.other = options.other_tenants;

@@ -34,6 +34,9 @@ struct EngineOptions {
   int32_t prefills_max = 8;    // prompts that are partly computed at once
   // Between two tokens of an answer: what steps should keep to. 0: no target.
   std::chrono::milliseconds inter_token_target{0};
+  int32_t prefill_tokens_min = 4;  // that a step spends on prompts, whatever that target
+  // From a request's arrival to its first token: whose time runs out is served first. 0: no target.
+  std::chrono::milliseconds first_token_target{0};
   int32_t steps_in_flight = 1;  // 2: a step is planned while the one before it runs
   // A step that takes longer means that the device is lost: all requests end with an error.
   std::chrono::milliseconds step_timeout{120'000};

@@ -66,6 +66,10 @@ class Sequence {
   uint64_t planned_step = 0;   // the last step with a slice of it
   int32_t tokens_in_line = 0;  // known when it was put there
   Clock::time_point waiting_since;
+  // The latest time to begin so that the first token is in time; max: it has no target, min: it has
+  // run already and must go on.
+  Clock::time_point start_by = Clock::time_point::max();
+  double inter_token_target = 0;  // seconds; 0: none
   bool was_planned = false;
   Clock::time_point scheduled;
 

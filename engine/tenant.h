@@ -12,6 +12,8 @@ struct TenantShare {
   double kv_fraction = 0;         // of the KV blocks held by its running sequences
   int64_t prompt_tokens_max = 0;  // of its answers in the engine; more are refused
   int64_t tokens_per_minute = 0;  // of prompts and answers; who has used them up is refused
+  double first_token_target = 0;  // seconds, for requests that have none; 0: the server's
+  double inter_token_target = 0;
 };
 
 }  // namespace sluice::engine

@@ -13,6 +13,8 @@ void WriteShare(const TenantShare& share, Writer* out) {
   out->Signed(share.running_max);
   out->Signed(share.open_max);
   out->Double(share.kv_fraction);
+  out->Double(share.first_token_target);
+  out->Double(share.inter_token_target);
 }
 
 void ReadShare(Reader* in, TenantShare* share) {
@@ -20,6 +22,8 @@ void ReadShare(Reader* in, TenantShare* share) {
   share->running_max = in->Int(0, kIntMax);
   share->open_max = in->Int(0, kIntMax);
   share->kv_fraction = in->Double();
+  share->first_token_target = in->Double();
+  share->inter_token_target = in->Double();
 }
 
 void WriteInts(const std::vector<int32_t>& values, Writer* out) {
@@ -144,7 +148,8 @@ void WriteOptions(const ExecutorLimits& limits, const Scheduler::Options& option
                               options.line.tenants_max, int32_t{options.share_prefixes}})
     out->Signed(value);
   for (const double value :
-       {options.inter_token_target, options.line.patience_seconds, options.line.generated_weight})
+       {options.inter_token_target, options.first_token_target, options.line.patience_seconds,
+        options.line.generated_weight})
     out->Double(value);
   WriteInts(options.end_ids, out);
   WriteShare(options.line.other, out);
@@ -170,6 +175,7 @@ bool ReadOptions(Reader* in, ExecutorLimits* limits, Scheduler::Options* options
   options->line.tenants_max = in->Int(1, 1 << 20);
   options->share_prefixes = in->Int(0, 1) != 0;
   options->inter_token_target = in->Double();
+  options->first_token_target = in->Double();
   options->line.patience_seconds = in->Double();
   options->line.generated_weight = in->Double();
   ReadInts(in, 0, kIntMax, &options->end_ids);
@@ -193,6 +199,7 @@ void WriteRequest(const GenerateRequest& request, Writer* out) {
   out->Text(request.cache_salt);
   out->Text(request.tenant);
   out->Signed(request.priority);
+  out->Double(request.first_token_target);
   out->Double(request.inter_token_target);
   out->Time(request.arrival);
   out->Time(request.deadline);
@@ -209,6 +216,7 @@ bool ReadRequest(Reader* in, const ExecutorLimits& limits, GenerateRequest* requ
   request->cache_salt = in->Text();
   request->tenant = in->Text();
   request->priority = in->Int(INT32_MIN, kIntMax);
+  request->first_token_target = in->Double();
   request->inter_token_target = in->Double();
   request->arrival = in->Time();
   request->deadline = in->Deadline();

@@ -23,6 +23,8 @@ SequenceEvent EventOf(const Sequence& sequence, Clock::time_point now) {
   return event;
 }
 
+constexpr double kYear = 365 * 86400.0;
+
 // Into a mean over the last twenty or so.
 void AddToMean(double value, double* mean) { *mean += (*mean == 0 ? 1 : 0.05) * (value - *mean); }
 
@@ -55,9 +57,31 @@ void Scheduler::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request,
   if (sequence->request->deadline != Clock::time_point::max())
     deadlines_.emplace(sequence->request->deadline, id);
   line_.Open(sequence.get());
+  SetTargets(sequence.get());
   line_.Add(sequence.get());
   const bool is_new = sequences_.emplace(id, std::move(sequence)).second;
   ENGINE_CHECK(is_new) << "sequence " << id << " exists";
+}
+
+// The request's own, else its tenant's, else the server's.
+void Scheduler::SetTargets(Sequence* sequence) const {
+  const GenerateRequest& request = *sequence->request;
+  const TenantShare& share = line_.ShareOf(*sequence);
+  const auto chosen = [](double own, double tenants, double servers) {
+    return own > 0 ? own : tenants > 0 ? tenants : servers;
+  };
+  sequence->inter_token_target =
+      chosen(request.inter_token_target, share.inter_token_target, options_.inter_token_target);
+  const double first =
+      chosen(request.first_token_target, share.first_token_target, options_.first_token_target);
+  if (first <= 0) return;
+  const double work =
+      mean_prefill_rate_ > 0 ? sequence->prompt_tokens() / mean_prefill_rate_ : 0;
+  // A year is as good as for ever, and no clock runs over.
+  const double slack = std::clamp(first - work, -kYear, kYear);
+  sequence->start_by =
+      request.arrival + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(slack));
 }
 
 void Scheduler::Finish(uint64_t id, FinishReason reason, Clock::time_point now,

@@ -29,9 +29,10 @@ namespace sluice::engine {
 //
 // Decodes first: every running sequence with one token to compute. What they leave is for prefills;
 // if the decoding ones have a target for the time between tokens, only as much of it as keeps the
-// step within the target, by a model of step times learnt on the way. Of several prefills the
-// oldest gets half, so that it gets on, and the shortest come first with the rest, so that they
-// need not wait for it (compare the chunked prefills of Agrawal et al. 2024, "Sarathi-Serve").
+// step within the target, by a model of step times learnt on the way and what it errs by. Of several
+// prefills the oldest gets half, so that it gets on; the rest goes to those that are most urgent,
+// then to the shortest, so that they need not wait for it (compare the chunked prefills of Agrawal
+// et al. 2024, "Sarathi-Serve").
 //
 // Waiting sequences are admitted in the order of WaitingLine while budget is left. A sequence is
 // admitted when all its known tokens fit the free blocks, with room to spare for what the running
@@ -53,7 +54,9 @@ class Scheduler {
     int32_t prefills_max = 8;      // prompts that are partly computed at once
     // Seconds between two tokens of a decoding sequence that a step should keep to; 0: no target.
     double inter_token_target = 0;
-    int32_t prefill_tokens_min = 16;  // that a step spends on prefills, whatever the target
+    int32_t prefill_tokens_min = 4;  // that a step spends on prefills, whatever the target
+    // Seconds from a request's arrival to its first token; 0: no target.
+    double first_token_target = 0;
     WaitingLine::Options line;
   };
   // The options are bounded by the limits; a step's budget bounds the running sequences, too, so
@@ -116,6 +119,7 @@ class Scheduler {
     double target = 0;          // seconds; of the decoding sequences, the shortest; 0: none
   };
 
+  void SetTargets(Sequence* sequence) const;
   void PlanDecodes(Draft* draft);
   void PlanPrefills(Draft* draft);
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);

@@ -9,6 +9,7 @@ namespace sluice::engine {
 namespace {
 
 constexpr int32_t kPassedMax = 32;
+constexpr double kErrorsSpared = 2;     // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
 }  // namespace
@@ -58,8 +59,7 @@ void Scheduler::PlanDecodes(Draft* draft) {
     if (!GrowOrPreempt(sequence, sequence->planned + 1, draft)) continue;
     AddBlocks(*sequence, old_size, draft);
     AddSlice(sequence, 1, draft);
-    const double own = sequence->request->inter_token_target;
-    const double target = own > 0 ? own : options_.inter_token_target;
+    const double target = sequence->inter_token_target;
     if (target > 0 && (draft->target == 0 || target < draft->target)) draft->target = target;
   }
 }
@@ -79,7 +79,8 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
     ++work.sequences;
     work.tokens += tokens;
     work.attended += tokens * (first + (tokens + 1) / 2.0);
-    return cost_.Predict(work) <= draft.target;
+    // A target is for nearly all steps, not for half of them.
+    return cost_.Predict(work) + kErrorsSpared * cost_.mean_error() <= draft.target;
   };
   int32_t low = 0, high = draft.budget;  // low fits, or nothing does
   while (low < high) {
@@ -109,10 +110,12 @@ void Scheduler::PlanPrefills(Draft* draft) {
       const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
       kv_.Announce(&oldest->table, oldest->request->cache_salt, oldest->Tokens(most));
     }
-    std::sort(prefills_.begin() + 1, prefills_.end(), [](const Sequence* a, const Sequence* b) {
-      return std::tuple(a->request->priority, a->pending(), a->order) <
-             std::tuple(b->request->priority, b->pending(), b->order);
-    });
+    const auto key = [&](const Sequence* s) {
+      return std::tuple(s->request->priority, UrgencyOf(*s, draft->now), s->start_by, s->pending(),
+                        s->order);
+    };
+    std::sort(prefills_.begin() + 1, prefills_.end(),
+              [&](const Sequence* a, const Sequence* b) { return key(a) < key(b); });
   }
   draft->budget -= reserved;
   if (reserved < oldest->pending()) ++draft->prefills;
@@ -315,6 +318,7 @@ void Scheduler::Preempt(Sequence* victim) {
   victim->state = SequenceState::kWaiting;
   victim->waiting_since = now_;
   victim->planned = 0;
+  victim->start_by = Clock::time_point::min();
   ++victim->preemptions;
   line_.Add(victim);
   ++counters_.preemptions;

@@ -68,8 +68,9 @@ void WaitingLine::Close(Sequence* sequence) {
 
 void WaitingLine::Add(Sequence* sequence) {
   Tenant& tenant = TenantOf(*sequence);
-  std::deque<Sequence*>& line = tenant.lines[sequence->request->priority].sequences;
-  line.insert(std::upper_bound(line.begin(), line.end(), sequence, Earlier), sequence);
+  const auto [line, is_new] = tenant.lines.try_emplace(sequence->request->priority);
+  if (is_new) line->second.StartRound(now_);
+  line->second.Add(sequence);
   ++tenant.waiting;
   ++size_;
   sequence->tokens_in_line = sequence->known();
@@ -78,12 +79,10 @@ void WaitingLine::Add(Sequence* sequence) {
 
 void WaitingLine::Remove(Sequence* sequence) {
   Tenant& tenant = TenantOf(*sequence);
-  Line& line = tenant.lines[sequence->request->priority];
-  const auto it = std::lower_bound(line.sequences.begin(), line.sequences.end(), sequence, Earlier);
-  ENGINE_CHECK(it != line.sequences.end() && *it == sequence) << "sequence " << sequence->id;
-  if (static_cast<size_t>(it - line.sequences.begin()) < line.passed) --line.passed;
-  line.sequences.erase(it);
-  if (line.sequences.empty()) tenant.lines.erase(sequence->request->priority);
+  const auto line = tenant.lines.find(sequence->request->priority);
+  ENGINE_CHECK(line != tenant.lines.end()) << "sequence " << sequence->id;
+  line->second.Remove(sequence);
+  if (line->second.empty()) tenant.lines.erase(line);
   --tenant.waiting;
   --size_;
   known_tokens_ -= sequence->tokens_in_line;
@@ -92,15 +91,13 @@ void WaitingLine::Remove(Sequence* sequence) {
 void WaitingLine::Sweep() {
   for (Tenant& tenant : tenants_) {
     for (auto& [priority, line] : tenant.lines) {
-      const auto gone = static_cast<int32_t>(std::erase_if(line.sequences, [&](const Sequence* s) {
-        const bool left = s->state != SequenceState::kWaiting;
-        if (left) known_tokens_ -= s->tokens_in_line;
-        return left;
-      }));
-      tenant.waiting -= gone;
-      size_ -= gone;
+      line.Sweep([&](const Sequence& sequence) {
+        known_tokens_ -= sequence.tokens_in_line;
+        --tenant.waiting;
+        --size_;
+      });
     }
-    std::erase_if(tenant.lines, [](const auto& line) { return line.second.sequences.empty(); });
+    std::erase_if(tenant.lines, [](const auto& line) { return line.second.empty(); });
   }
 }
 
@@ -108,7 +105,7 @@ void WaitingLine::StartRound(Clock::time_point now) {
   now_ = now;
   if (size_ == 0) return;
   for (Tenant& tenant : tenants_) {
-    for (auto& [priority, line] : tenant.lines) line.passed = 0;
+    for (auto& [priority, line] : tenant.lines) line.StartRound(now);
   }
 }
 
@@ -130,21 +127,26 @@ Sequence* WaitingLine::Next() {
   for (const Tenant& tenant : tenants_) {
     if (tenant.waiting == 0 || !MayRunOneMore(tenant)) continue;
     for (const auto& [priority, line] : tenant.lines) {
-      if (line.passed >= line.sequences.size()) continue;
-      Sequence* const head = line.sequences[line.passed];
-      const bool late = HasWaitedLong(*head);
-      const auto key = late ? std::tuple(false, 0, 0.0, head->order)
-                            : std::tuple(true, priority, tenant.served, head->order);
-      if (best != nullptr && best_key <= key) continue;
-      best = head;
-      best_key = key;
+      bool first = true;  // of those that have not waited too long, one a line comes into question
+      for (const Urgency urgency : kAllUrgencies) {
+        Sequence* const head = line.Head(urgency);
+        if (head == nullptr) continue;
+        const bool starves = HasWaitedLong(*head);
+        if (!starves && !first) continue;
+        first = first && starves;
+        const auto key = starves ? std::tuple(false, 0, 0.0, head->order)
+                                 : std::tuple(true, priority, tenant.served, head->order);
+        if (best != nullptr && best_key <= key) continue;
+        best = head;
+        best_key = key;
+      }
     }
   }
   return best;
 }
 
 void WaitingLine::Pass(const Sequence& sequence) {
-  ++TenantOf(sequence).lines[sequence.request->priority].passed;
+  TenantOf(sequence).lines[sequence.request->priority].Pass(sequence);
 }
 
 void WaitingLine::CountRunning(const Sequence& sequence, int32_t change) {
@@ -165,7 +167,7 @@ void WaitingLine::Charge(const Sequence& sequence, int32_t prompt_tokens,
 void WaitingLine::ForEach(const std::function<void(const Sequence&)>& visit) const {
   for (const Tenant& tenant : tenants_) {
     for (const auto& [priority, line] : tenant.lines) {
-      for (const Sequence* sequence : line.sequences) visit(*sequence);
+      for (const Sequence* sequence : line.sequences()) visit(*sequence);
     }
   }
 }

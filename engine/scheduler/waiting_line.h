@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -9,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/scheduler/urgency_line.h"
 #include "engine/sequence.h"
 #include "engine/state.h"
 #include "engine/tenant.h"
@@ -21,7 +21,7 @@ namespace sluice::engine {
 // The order: first whoever has waited longer than `patience`, the oldest first, so that nobody
 // starves. Then by priority (a lower number first). Of equal priority by the tenant that has had
 // least service, counted in tokens over its weight (the virtual token counter of Sheng et al. 2024,
-// "Fairness in Serving Large Language Models"); in a tenant's line the oldest first. A tenant that
+// "Fairness in Serving Large Language Models"); in a tenant's line as UrgencyLine has it. A tenant that
 // comes back after a pause is counted as having had as much as those that stayed, so that nobody
 // saves up. No tenant's absence leaves anything unused.
 //
@@ -39,9 +39,12 @@ class WaitingLine {
 
   // A new sequence of the tenant that its request names: sets Sequence::tenant.
   void Open(Sequence* sequence);
+  const TenantShare& ShareOf(const Sequence& sequence) const {
+    return tenants_[static_cast<size_t>(sequence.tenant)].share;
+  }
   void Close(Sequence* sequence);  // it has ended
 
-  // Into its line, by order; out of it. Add of one that ran is its return.
+  // Into its line; out of it. Add of one that ran is its return.
   void Add(Sequence* sequence);
   void Remove(Sequence* sequence);
   // Takes out all that do not wait any more.
@@ -69,10 +72,6 @@ class WaitingLine {
   std::vector<TenantInfo> Tenants() const;
 
  private:
-  struct Line {
-    std::deque<Sequence*> sequences;  // by order
-    size_t passed = 0;                // at its head, in this round
-  };
   struct Tenant {
     std::string name;
     TenantShare share;
@@ -81,7 +80,7 @@ class WaitingLine {
     int32_t waiting = 0;
     int32_t running = 0;
     int32_t blocks = 0;
-    std::map<int32_t, Line> lines;  // by priority; none is empty
+    std::map<int32_t, UrgencyLine> lines;  // by priority; none is empty
   };
   Tenant& TenantOf(const Sequence& sequence) {
     return tenants_[static_cast<size_t>(sequence.tenant)];

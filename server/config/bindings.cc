@@ -92,6 +92,8 @@ std::vector<Binding> ModelBindings() {
       Field("engine.share_prefixes", SLUICE_AT(model.engine.share_prefixes)),
       Field("engine.max_prefills", SLUICE_AT(model.engine.prefills_max)),
       Field("engine.inter_token_target", SLUICE_AT(model.engine.inter_token_target)),
+      Field("engine.min_prefill_tokens", SLUICE_AT(model.engine.prefill_tokens_min)),
+      Field("engine.first_token_target", SLUICE_AT(model.engine.first_token_target)),
       Field("engine.max_wait", SLUICE_AT(model.engine.wait_max)),
       Field("engine.steps_in_flight", SLUICE_AT(model.engine.steps_in_flight)),
       Field("engine.patience", SLUICE_AT(model.engine.patience)),

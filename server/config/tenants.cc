@@ -36,6 +36,10 @@ absl::Status ParseTerm(const std::string& entry, const std::string& term,
     share->kv_fraction = value;
     return in_range(0.001, 1);
   }
+  if (name == "ttft_ms" || name == "itl_ms") {
+    (name == "ttft_ms" ? share->first_token_target : share->inter_token_target) = value / 1e3;
+    return in_range(1, 3.6e6);
+  }
   const bool whole = value == std::floor(value);
   if ((name == "prompt_tokens" || name == "tokens_per_minute") && whole) {
     SLUICE_RETURN_IF_ERROR(in_range(1, 1e12));
@@ -49,7 +53,7 @@ absl::Status ParseTerm(const std::string& entry, const std::string& term,
     return absl::OkStatus();
   }
   return Wrong(entry, "\"" + term +
-                          "\" is none of weight=, kv=, and (whole numbers) running=, open=, "
+                          "\" is none of weight=, kv=, ttft_ms=, itl_ms=, and (whole numbers) running=, open=, "
                           "prompt_tokens=, tokens_per_minute=");
 }
 

@@ -186,6 +186,9 @@ absl::Status GenerateCall::Submit(const std::shared_ptr<AnswerStream>& stream) {
   request->sampling = std::move(fields.sampling);
   request->sampling.seed = fields.seed.value_or(RandomBits());
   request->stop = std::move(fields.stop);
+  SLUICE_RETURN_IF_ERROR(ReadTargetHeaders(
+      MetadataOf(*context_, std::string(kFirstTokenTargetHeader)),
+      MetadataOf(*context_, std::string(kInterTokenTargetHeader)), &fields.terms));
   ApplyTerms(fields.terms, MetadataOf(*context_, parts_->caps.tenant_header), request.get());
   request->deadline = deadline_;
   const bool chat = std::holds_alternative<ChatPrompt>(fields.prompt);

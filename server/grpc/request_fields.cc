@@ -171,6 +171,7 @@ absl::StatusOr<GenerateFields> ReadGenerate(const wire::GenerateRequest& request
   SLUICE_RETURN_IF_ERROR(ReadStop(request, caps, &out));
   out.terms.priority = request.priority();
   out.terms.cache_salt = request.cache_salt();
+  out.terms.first_token_target_ms = request.ttft_slo_ms();
   out.terms.inter_token_target_ms = request.tpot_slo_ms();
   SLUICE_RETURN_IF_ERROR(CheckTerms(out.terms, caps));
   switch (request.prompt_case()) {

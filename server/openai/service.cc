@@ -186,6 +186,13 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
     if (error.status == 429) error.code = "prompt_tokens_full";
     return Refuse(exchange, error);
   }
+  const auto& head = exchange->request();
+  if (const absl::Status status =
+          ReadTargetHeaders(head.Header(kFirstTokenTargetHeader),
+                            head.Header(kInterTokenTargetHeader), &fields.terms);
+      !status.ok()) {
+    return Refuse(exchange, FromStatus(status, 0));
+  }
   setup.ticket = ticket;
   auto base = std::make_shared<engine::GenerateRequest>();
   base->id = setup.facts.id;
@@ -195,7 +202,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   base->n = fields.n;
   base->arrival = setup.arrival;
   const std::string& tenant = parts_.caps.tenant_header;
-  ApplyTerms(fields.terms, tenant.empty() ? "" : exchange->request().Header(tenant), base.get());
+  ApplyTerms(fields.terms, tenant.empty() ? "" : head.Header(tenant), base.get());
   const std::vector<std::vector<int32_t>> prompts = setup.prompts;
   for (const auto& prompt : prompts) LogPrompt(*model, base->id, exchange->request().id, prompt);
   const auto answer = std::make_shared<Answer>(std::move(setup), exchange, engine, parts_.pool);

@@ -99,6 +99,8 @@ class RandomRun {
       if (Chance(0.3)) request->priority = Pick(-1, 1);
       if (Chance(traffic_.deadlines))
         request->deadline = rig_.Now() + std::chrono::milliseconds(Pick(0, 100));
+      request->arrival = rig_.Now();
+      if (Chance(0.3)) request->first_token_target = 1e-3 * Pick(1, 200);
       if (Chance(0.2)) request->inter_token_target = 1e-3 * Pick(1, 4);
       request->sampling.temperature = Chance(0.3) ? 0.0f : 1.0f;
       request->sampling.seed = random_();

@@ -3,6 +3,7 @@ import signal
 import statistics
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -82,15 +83,48 @@ def test_salts_and_tenants_share_nothing(new_daemon):
 
 def test_terms_are_checked(new_daemon):
     server = new_daemon("--priorities", "true", "--set", "engine.tenants=small open=1", "--tenant-header", "x-tenant")
-    for field, value in (("priority", 1001), ("priority", "high"), ("cache_salt", "x" * 257), ("tpot_slo_ms", -1)):
+    for field, value in (("priority", 1001), ("priority", "high"), ("cache_salt", "x" * 257), ("tpot_slo_ms", -1),
+                         ("ttft_slo_ms", 3_600_001)):
         response = server.post("/v1/completions", {"prompt": "a", "max_tokens": 1, field: value})
         assert response.status_code == 400, (field, response.text)
         assert response.json()["error"]["param"] == field
+    for header, value in (("x-llm-d-slo-ttft-ms", "soon"), ("x-llm-d-slo-tpot-ms", "3600001")):
+        response = server.post("/v1/completions", {"prompt": "a", "max_tokens": 1}, headers={header: value})
+        assert response.status_code == 400, (header, response.text)
+        assert header in response.text and value in response.text
+    assert complete(server, "a", ttft_slo_ms=100, headers={"x-llm-d-slo-tpot-ms": "50"})[0]
     assert complete(server, "a", priority=-5)[0]
     assert complete(server, "a", headers={"x-tenant": "small"})[0]
     plain = new_daemon()
     refused = plain.post("/v1/completions", {"prompt": "a", "max_tokens": 1, "priority": 1})
     assert refused.status_code == 400 and "requests.priorities" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("terms", [{"ttft_slo_ms": 50_000}, {"headers": {"x-llm-d-slo-ttft-ms": "50000"}}])
+def test_whose_time_runs_out_is_served_first(new_daemon, terms):
+    server = new_daemon("--max-running", "1", "--first-token-target", "10m")
+    order = []
+
+    def ask(name, max_tokens, **more):
+        assert complete(server, "one two", max_tokens=max_tokens, ignore_eos=True, **more)[0]
+        order.append(name)
+
+    def wait_for(metric, value):
+        deadline = time.monotonic() + 60
+        while server.metric(metric) != value:
+            assert time.monotonic() < deadline, (metric, server.metric(metric), value)
+            time.sleep(0.005)
+
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(ask, "running", 1000)]
+        wait_for("vllm:num_requests_running", 1)
+        for name in ("first", "second"):
+            asked.append(pool.submit(ask, name, 20))
+            wait_for("vllm:num_requests_waiting", len(asked) - 1)
+        asked.append(pool.submit(ask, "urgent", 20, **terms))
+        for answer in asked:
+            answer.result()
+    assert order == ["running", "urgent", "first", "second"]
 
 
 def test_a_tenants_tokens_a_minute_are_a_quota_with_a_time_to_come_back(new_daemon):

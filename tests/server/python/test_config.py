@@ -193,11 +193,12 @@ def test_tenants_are_read_before_anything_is_loaded():
     assert "engine.tenants" in wrong("gold weight=0")
     assert "weight=0 is not in [0.001" in wrong("gold weight=0")
     assert "the tenant's name comes first" in wrong("weight=2")
-    assert "none of weight=, kv=, and (whole numbers) running=" in wrong("gold speed=2")
+    assert "none of weight=, kv=, ttft_ms=, itl_ms=, and (whole numbers) running=" in wrong("gold speed=2")
     assert "is not of the form NAME=NUMBER" in wrong("gold weight=fast")
     assert "running=1.5" in wrong("gold running=1.5")
     assert "prompt_tokens=0 is not in [1" in wrong("gold prompt_tokens=0")
     assert "tokens_per_minute=0.5" in wrong("gold tokens_per_minute=0.5")
+    assert "itl_ms=0 is not in [1.0" in wrong("gold itl_ms=0")
     assert "the tenant is there already" in wrong("gold weight=1,gold weight=2")
     # Right as it is: what is missing then is the model.
     assert run("serve", "--model", "/nowhere.gguf", "--tenants", "gold weight=2 prompt_tokens=9,* open=5 tokens_per_minute=7").returncode == 1
