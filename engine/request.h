@@ -39,8 +39,8 @@ struct GenerateRequest {
   int32_t priority = 0;  // a lower number is served first, and may preempt
   // When the answer is of no use any more: it ends then. Default: never.
   Clock::time_point deadline = Clock::time_point::max();
-  // Seconds; 0: its tenant's or else the server's. From arrival to the first token: those whose time
-  // runs out are served first. Between two tokens: steps keep to it while it decodes.
+  // Seconds; 0: its tenant's or else the server's. From arrival to the first token: those whose
+  // time runs out are served first. Between two tokens: steps keep to it while it decodes.
   double first_token_target = 0;
   double inter_token_target = 0;
   Clock::time_point arrival;  // when the request came in, for the latency figures

@@ -66,6 +66,8 @@ class Sequence {
   uint64_t planned_step = 0;   // the last step with a slice of it
   int32_t tokens_in_line = 0;  // known when it was put there
   Clock::time_point waiting_since;
+  Clock::time_point patient_since;  // when its patience began
+  bool lost_patience = false;       // it was taken in for that, and gives way to no priority
   // The latest time to begin so that the first token is in time; max: it has no target, min: it has
   // run already and must go on.
   Clock::time_point start_by = Clock::time_point::max();

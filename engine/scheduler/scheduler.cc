@@ -54,6 +54,7 @@ void Scheduler::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request,
       << sequence->prompt_tokens() << " tokens of " << context_tokens_;
   sequence->order = ++last_order_;
   sequence->waiting_since = std::max(now_, sequence->request->arrival);
+  sequence->patient_since = sequence->waiting_since;
   if (sequence->request->deadline != Clock::time_point::max())
     deadlines_.emplace(sequence->request->deadline, id);
   line_.Open(sequence.get());
@@ -75,13 +76,11 @@ void Scheduler::SetTargets(Sequence* sequence) const {
   const double first =
       chosen(request.first_token_target, share.first_token_target, options_.first_token_target);
   if (first <= 0) return;
-  const double work =
-      mean_prefill_rate_ > 0 ? sequence->prompt_tokens() / mean_prefill_rate_ : 0;
+  const double work = mean_prefill_rate_ > 0 ? sequence->prompt_tokens() / mean_prefill_rate_ : 0;
   // A year is as good as for ever, and no clock runs over.
   const double slack = std::clamp(first - work, -kYear, kYear);
-  sequence->start_by =
-      request.arrival + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(slack));
+  sequence->start_by = request.arrival + std::chrono::duration_cast<Clock::duration>(
+                                             std::chrono::duration<double>(slack));
 }
 
 void Scheduler::Finish(uint64_t id, FinishReason reason, Clock::time_point now,

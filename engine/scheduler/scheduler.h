@@ -29,10 +29,10 @@ namespace sluice::engine {
 //
 // Decodes first: every running sequence with one token to compute. What they leave is for prefills;
 // if the decoding ones have a target for the time between tokens, only as much of it as keeps the
-// step within the target, by a model of step times learnt on the way and what it errs by. Of several
-// prefills the oldest gets half, so that it gets on; the rest goes to those that are most urgent,
-// then to the shortest, so that they need not wait for it (compare the chunked prefills of Agrawal
-// et al. 2024, "Sarathi-Serve").
+// step within the target, by a model of step times learnt on the way and what it errs by. Of
+// several prefills the oldest gets half, so that it gets on; the rest goes to those that are most
+// urgent, then to the shortest, so that they need not wait for it (compare the chunked prefills of
+// Agrawal et al. 2024, "Sarathi-Serve").
 //
 // Waiting sequences are admitted in the order of WaitingLine while budget is left. A sequence is
 // admitted when all its known tokens fit the free blocks, with room to spare for what the running

@@ -9,7 +9,8 @@ namespace sluice::engine {
 namespace {
 
 constexpr int32_t kPassedMax = 32;
-constexpr double kErrorsSpared = 2;     // mean errors of the step model, below a target
+constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
+constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
 }  // namespace
@@ -199,6 +200,7 @@ void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   // One that was passed by may be older than those that run.
   running_.insert(std::upper_bound(running_.begin(), running_.end(), sequence, Earlier), sequence);
   line_.CountRunning(*sequence, 1);
+  sequence->lost_patience = sequence->lost_patience || line_.HasWaitedLong(*sequence);
   sequence->state = SequenceState::kRunning;
   sequence->ReserveMost();
   sequence->table.Reserve(kv_.BlocksFor(sequence->known() + sequence->left()));
@@ -288,7 +290,7 @@ bool Scheduler::GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft) 
         << "a lone sequence finds no room for " << tokens << " tokens in " << kv_.total_blocks()
         << " blocks";
     if (running_.size() == 1) return false;
-    Sequence* victim = Victim(draft->plan.step, INT32_MIN);
+    Sequence* victim = Victim(draft->plan.step, kForRoom);
     if (victim == nullptr) return false;
     Preempt(victim);
     if (victim == sequence) return false;
@@ -297,7 +299,8 @@ bool Scheduler::GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft) 
 }
 
 // Of the running sequences whose priority is lower than `priority_above` (a greater number), and of
-// which the step being planned has no slice, the one to go. Never the oldest of all.
+// which the step being planned has no slice, the one to go. Never the oldest of all; and one that
+// was taken in for having waited too long would wait again at once, if it gave way to a priority.
 Sequence* Scheduler::Victim(uint64_t step, int32_t priority_above) const {
   const auto cost = [](const Sequence* s) {
     return std::tuple(-int64_t{s->request->priority}, std::min(s->preemptions, kPreemptionsTold),
@@ -307,6 +310,7 @@ Sequence* Scheduler::Victim(uint64_t step, int32_t priority_above) const {
   for (size_t i = 1; i < running_.size(); ++i) {
     Sequence* sequence = running_[i];
     if (sequence->planned_step == step || sequence->request->priority <= priority_above) continue;
+    if (priority_above != kForRoom && sequence->lost_patience) continue;
     if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
   }
   return victim;
@@ -317,6 +321,7 @@ void Scheduler::Preempt(Sequence* victim) {
   line_.CountRunning(*victim, -1);
   victim->state = SequenceState::kWaiting;
   victim->waiting_since = now_;
+  if (!victim->lost_patience) victim->patient_since = now_;
   victim->planned = 0;
   victim->start_by = Clock::time_point::min();
   ++victim->preemptions;

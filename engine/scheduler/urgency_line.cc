@@ -12,27 +12,44 @@ bool Before(const Sequence* a, const Sequence* b) {
   return std::tie(a->start_by, a->order) < std::tie(b->start_by, b->order);
 }
 
+bool WaitsLonger(const Sequence* a, const Sequence* b) {
+  return std::tie(a->patient_since, a->order) < std::tie(b->patient_since, b->order);
+}
+
+// Where `sequence` is, or would be put.
+template <typename Less>
+size_t IndexIn(const std::deque<Sequence*>& sequences, const Sequence* sequence, Less less) {
+  const auto at = std::lower_bound(sequences.begin(), sequences.end(), sequence, less);
+  return static_cast<size_t>(at - sequences.begin());
+}
+
 }  // namespace
 
 void UrgencyLine::Add(Sequence* sequence) {
-  const auto at = std::upper_bound(sequences_.begin(), sequences_.end(), sequence, Before);
-  const auto index = static_cast<size_t>(at - sequences_.begin());
+  const size_t index = IndexIn(sequences_, sequence, Before);
   const Urgency urgency = Of(*sequence);
   // Among those that were passed by: it is passed by, too.
   size_t& passed = passed_[static_cast<size_t>(urgency)];
   if (index < SectionOf(urgency).begin + passed) ++passed;
-  sequences_.insert(at, sequence);
+  sequences_.insert(sequences_.begin() + static_cast<std::ptrdiff_t>(index), sequence);
+  const size_t age = IndexIn(by_age_, sequence, WaitsLonger);
+  if (age < oldest_passed_) ++oldest_passed_;
+  by_age_.insert(by_age_.begin() + static_cast<std::ptrdiff_t>(age), sequence);
   FindBorders();
 }
 
 void UrgencyLine::Remove(Sequence* sequence) {
-  const auto at = std::lower_bound(sequences_.begin(), sequences_.end(), sequence, Before);
-  ENGINE_CHECK(at != sequences_.end() && *at == sequence) << "sequence " << sequence->id;
-  const auto index = static_cast<size_t>(at - sequences_.begin());
+  const size_t index = IndexIn(sequences_, sequence, Before);
+  const size_t age = IndexIn(by_age_, sequence, WaitsLonger);
+  ENGINE_CHECK(index < sequences_.size() && sequences_[index] == sequence &&
+               by_age_[age] == sequence)
+      << "sequence " << sequence->id;
   const Urgency urgency = Of(*sequence);
   size_t& passed = passed_[static_cast<size_t>(urgency)];
   if (index < SectionOf(urgency).begin + passed) --passed;
-  sequences_.erase(at);
+  sequences_.erase(sequences_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (age < oldest_passed_) --oldest_passed_;
+  by_age_.erase(by_age_.begin() + static_cast<std::ptrdiff_t>(age));
   FindBorders();
 }
 
@@ -42,12 +59,14 @@ void UrgencyLine::Sweep(const std::function<void(const Sequence&)>& gone) {
     if (left) gone(*sequence);
     return left;
   });
+  std::erase_if(by_age_, [](const Sequence* s) { return s->state != SequenceState::kWaiting; });
   StartRound(now_);
 }
 
 void UrgencyLine::StartRound(Clock::time_point now) {
   now_ = now;
   passed_ = {};
+  oldest_passed_ = 0;
   FindBorders();
 }
 
@@ -81,6 +100,16 @@ Sequence* UrgencyLine::Head(Urgency urgency) const {
   const Section section = SectionOf(urgency);
   const size_t index = section.begin + passed_[static_cast<size_t>(urgency)];
   return index < section.end ? sequences_[index] : nullptr;
+}
+
+Sequence* UrgencyLine::Oldest() const {
+  return oldest_passed_ < by_age_.size() ? by_age_[oldest_passed_] : nullptr;
+}
+
+void UrgencyLine::Pass(const Sequence& sequence) {
+  if (Oldest() == &sequence) ++oldest_passed_;
+  const Urgency urgency = Of(sequence);
+  if (Head(urgency) == &sequence) ++passed_[static_cast<size_t>(urgency)];
 }
 
 }  // namespace sluice::engine

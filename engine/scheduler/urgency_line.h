@@ -42,7 +42,10 @@ class UrgencyLine {
   void StartRound(Clock::time_point now);
   // The first of an urgency that was not passed by in this round, or nullptr.
   Sequence* Head(Urgency urgency) const;
-  void Pass(const Sequence& sequence) { ++passed_[static_cast<size_t>(Of(sequence))]; }
+  // The one that has waited longest of those that were not passed by as such, or nullptr.
+  Sequence* Oldest() const;
+  // What Oldest or Head returned.
+  void Pass(const Sequence& sequence);
 
   bool empty() const { return sequences_.empty(); }
   const std::deque<Sequence*>& sequences() const { return sequences_; }
@@ -58,6 +61,8 @@ class UrgencyLine {
   void FindBorders();
 
   std::deque<Sequence*> sequences_;  // by start_by, then by order
+  std::deque<Sequence*> by_age_;     // the same, by patient_since, then by order
+  size_t oldest_passed_ = 0;         // at the head of by_age_
   std::array<size_t, 3> borders_{};  // where late, on time, and any time begin
   std::array<size_t, kUrgencies> passed_{};
   Clock::time_point now_;  // of the round

@@ -110,7 +110,7 @@ void WaitingLine::StartRound(Clock::time_point now) {
 }
 
 bool WaitingLine::HasWaitedLong(const Sequence& sequence) const {
-  return Seconds(now_ - sequence.waiting_since) > options_.patience_seconds;
+  return Seconds(now_ - sequence.patient_since) > options_.patience_seconds;
 }
 
 bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
@@ -124,21 +124,24 @@ bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
 Sequence* WaitingLine::Next() {
   Sequence* best = nullptr;
   std::tuple<bool, int32_t, double, uint64_t> best_key;
+  const auto take = [&](Sequence* sequence, const decltype(best_key)& key) {
+    if (best != nullptr && best_key <= key) return;
+    best = sequence;
+    best_key = key;
+  };
   for (const Tenant& tenant : tenants_) {
     if (tenant.waiting == 0 || !MayRunOneMore(tenant)) continue;
     for (const auto& [priority, line] : tenant.lines) {
-      bool first = true;  // of those that have not waited too long, one a line comes into question
+      Sequence* const oldest = line.Oldest();
+      if (oldest != nullptr && HasWaitedLong(*oldest)) {
+        take(oldest, std::tuple(false, 0, 0.0, oldest->order));
+        continue;
+      }
       for (const Urgency urgency : kAllUrgencies) {
         Sequence* const head = line.Head(urgency);
         if (head == nullptr) continue;
-        const bool starves = HasWaitedLong(*head);
-        if (!starves && !first) continue;
-        first = first && starves;
-        const auto key = starves ? std::tuple(false, 0, 0.0, head->order)
-                                 : std::tuple(true, priority, tenant.served, head->order);
-        if (best != nullptr && best_key <= key) continue;
-        best = head;
-        best_key = key;
+        take(head, std::tuple(true, priority, tenant.served, head->order));
+        break;
       }
     }
   }

@@ -21,9 +21,9 @@ namespace sluice::engine {
 // The order: first whoever has waited longer than `patience`, the oldest first, so that nobody
 // starves. Then by priority (a lower number first). Of equal priority by the tenant that has had
 // least service, counted in tokens over its weight (the virtual token counter of Sheng et al. 2024,
-// "Fairness in Serving Large Language Models"); in a tenant's line as UrgencyLine has it. A tenant that
-// comes back after a pause is counted as having had as much as those that stayed, so that nobody
-// saves up. No tenant's absence leaves anything unused.
+// "Fairness in Serving Large Language Models"); in a tenant's line as UrgencyLine has it. A tenant
+// that comes back after a pause is counted as having had as much as those that stayed, so that
+// nobody saves up. No tenant's absence leaves anything unused.
 //
 // Engine thread only.
 class WaitingLine {
@@ -56,6 +56,7 @@ class WaitingLine {
   void StartRound(Clock::time_point now);
   Sequence* Next();
   void Pass(const Sequence& sequence);
+  bool HasWaitedLong(const Sequence& sequence) const;
 
   // A sequence got a slot or lost it; its table has grown by so many blocks (or shrunk).
   void CountRunning(const Sequence& sequence, int32_t change);
@@ -88,7 +89,6 @@ class WaitingLine {
   int32_t Account(const std::string& name);
   bool MayRunOneMore(const Tenant& tenant) const;
   double LeastServed() const;
-  bool HasWaitedLong(const Sequence& sequence) const;
 
   const Options options_;
   const int32_t kv_blocks_;

@@ -52,9 +52,11 @@ absl::Status ParseTerm(const std::string& entry, const std::string& term,
     (name == "open" ? share->open_max : share->running_max) = static_cast<int32_t>(value);
     return absl::OkStatus();
   }
-  return Wrong(entry, "\"" + term +
-                          "\" is none of weight=, kv=, ttft_ms=, itl_ms=, and (whole numbers) running=, open=, "
-                          "prompt_tokens=, tokens_per_minute=");
+  return Wrong(
+      entry,
+      "\"" + term +
+          "\" is none of weight=, kv=, ttft_ms=, itl_ms=, and (whole numbers) running=, open=, "
+          "prompt_tokens=, tokens_per_minute=");
 }
 
 }  // namespace

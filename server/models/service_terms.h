@@ -27,8 +27,8 @@ inline constexpr int32_t kTargetMsMax = 3'600'000;
 // InvalidArgument names the field, the value and the limit.
 absl::Status CheckTerms(const ServiceTerms& terms, const RequestCaps& caps);
 
-// What headers (or metadata) say of targets, where the body says nothing: the names that gateways of
-// the llm-d project send. InvalidArgument names the header.
+// What headers (or metadata) say of targets, where the body says nothing: the names that gateways
+// of the llm-d project send. InvalidArgument names the header.
 inline constexpr std::string_view kFirstTokenTargetHeader = "x-llm-d-slo-ttft-ms";
 inline constexpr std::string_view kInterTokenTargetHeader = "x-llm-d-slo-tpot-ms";
 absl::Status ReadTargetHeaders(std::string_view first_token, std::string_view inter_token,

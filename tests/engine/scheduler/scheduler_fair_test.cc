@@ -250,5 +250,22 @@ TEST(SchedulerFairTest, ADeadlineEndsWhatWaitsAndWhatRuns) {
   EXPECT_EQ(rig.scheduler().stats().kv_blocks_used, 0);
 }
 
+TEST(SchedulerFairTest, WhoWasTakenInForItsPatienceGivesWayToNoPriority) {
+  auto options = SmallOptions(1);
+  options.line.patience_seconds = 0.05;
+  SchedulerRig rig(Worker(), options);
+  auto low = Request(rig, "", 8, 20);
+  low->priority = 5;
+  uint64_t low_id = 0;
+  for (int32_t step = 0; step < 400; ++step) {
+    if (step % 5 == 0) rig.Add(Request(rig, "", 8, 6));  // more than there is room for
+    if (step == 1) low_id = rig.Add(low);
+    ASSERT_TRUE(rig.Plan());
+    rig.Commit();
+  }
+  EXPECT_EQ(rig[low_id].ends, 1);
+  EXPECT_EQ(rig.scheduler().stats().preemptions, 0) << "of the low one";
+}
+
 }  // namespace
 }  // namespace sluice::testing

@@ -189,7 +189,8 @@ TEST(UrgencyLineTest, AsAPlainListHasIt) {
         break;
       case 1:
       case 2: {
-        all.push_back(std::make_unique<Sequence>(all.size(), request, 0, std::vector<int32_t>{}, 9));
+        all.push_back(
+            std::make_unique<Sequence>(all.size(), request, 0, std::vector<int32_t>{}, 9));
         Sequence* const s = all.back().get();
         s->order = pick(2) == 0 ? all.size() : all.size() + 1'000'000;
         const uint64_t kind = pick(4);
@@ -201,12 +202,12 @@ TEST(UrgencyLineTest, AsAPlainListHasIt) {
         Sequence* last_passed = nullptr;
         for (Sequence* p : passed) {
           if (UrgencyOf(*p, at(now)) != urgency) continue;
-          if (last_passed == nullptr || std::tie(last_passed->start_by, last_passed->order) <
-                                            std::tie(p->start_by, p->order))
+          if (last_passed == nullptr ||
+              std::tie(last_passed->start_by, last_passed->order) < std::tie(p->start_by, p->order))
             last_passed = p;
         }
-        if (last_passed != nullptr && std::tie(s->start_by, s->order) <
-                                          std::tie(last_passed->start_by, last_passed->order))
+        if (last_passed != nullptr &&
+            std::tie(s->start_by, s->order) < std::tie(last_passed->start_by, last_passed->order))
           passed.push_back(s);
         line.Add(s);
         break;
