@@ -46,14 +46,16 @@ class Listener : public ReplayWatcher {
     const Planned step = planned_.front();
     planned_.pop_front();
     // With several in flight, a step waits for the one before it.
-    const double whole = Seconds(now - std::max(step.time, last_commit_));
+    const Clock::time_point start = std::max(step.time, last_commit_);
+    const double whole = Seconds(now - start);
+    if (recording_.steps.empty()) first_start_ = start;
     last_commit_ = now;
     idle_ = !scheduler.has_sequences() && planned_.empty();
     if (!idle_) busy_since_ = now;
     book_.OnState(scheduler.stats(), now);
     if (!(result.seconds > 0 && result.seconds < kSecondsMax)) return;
     Keep(whole - result.seconds, &handoffs_);
-    recording_.steps.push_back({step.work, result.seconds});
+    recording_.steps.push_back({step.work, result.seconds, StartOf(start)});
     book_.OnStep(step.work.tokens, result.seconds);
   }
 
@@ -79,6 +81,11 @@ class Listener : public ReplayWatcher {
  private:
   static constexpr double kSecondsMax = 1e4;  // what takes longer is no step
 
+  // Never less than the last one, whatever the record says.
+  double StartOf(Clock::time_point start) const {
+    const double seconds = Seconds(start - first_start_);
+    return recording_.steps.empty() ? seconds : std::max(seconds, recording_.steps.back().start);
+  }
   static void Keep(double seconds, std::vector<double>* samples) {
     samples->push_back(std::clamp(seconds, 0.0, kSecondsMax));
   }
@@ -94,7 +101,8 @@ class Listener : public ReplayWatcher {
   bool idle_ = true;
   std::vector<Clock::time_point> waking_;
   Clock::time_point last_commit_ = Clock::time_point::min();
-  Clock::time_point busy_since_;  // of a commit after which something is to be planned
+  Clock::time_point first_start_;  // of the observed steps
+  Clock::time_point busy_since_;   // of a commit after which something is to be planned
   std::vector<double> handoffs_, turnarounds_, admissions_;
 };
 

@@ -44,9 +44,9 @@ class Simulation {
         workload_(workload),
         scheduler_(server.limits, server.scheduler),
         book_(options.targets),
-        draws_(options.seed),
-        used_draws_(options.scatter ? &draws_ : nullptr),
-        worker_({&server.time, &server.overheads, &workload, used_draws_}, server.limits.slots),
+        walk_(options.seed, server.time.starts()),
+        scatter_(options.scatter ? &walk_ : nullptr),
+        worker_({&server.time, &server.overheads, &workload, scatter_}, server.limits.slots),
         tokens_of_(workload.size()) {}
 
   absl::StatusOr<RunFigures> Run();
@@ -61,14 +61,15 @@ class Simulation {
   void CutShort();
   void PlanSteps();
   absl::Status FinishStep();
+  double TurnaroundSeconds();
   void Deliver();
 
   const SimulatedServer& server_;
   const Workload& workload_;
   Scheduler scheduler_;
   FigureBook book_;
-  Draws draws_;
-  Draws* const used_draws_;
+  ScatterWalk walk_;
+  ScatterWalk* const scatter_;
   VirtualWorker worker_;
   std::vector<int32_t> tokens_of_;  // given so far, by answer
   std::vector<size_t> cuts_;        // answers that are due to end
@@ -113,8 +114,14 @@ absl::Status Simulation::FinishStep() {
   SLUICE_RETURN_IF_ERROR(scheduler_.Commit(std::move(outcome.result), now_, &events_));
   Deliver();
   book_.OnState(scheduler_.stats(), now_);
-  now_ += DurationOf(server_.overheads.turnaround.Draw(used_draws_));
+  now_ += DurationOf(TurnaroundSeconds());
   return absl::OkStatus();
+}
+
+double Simulation::TurnaroundSeconds() {
+  const Samples& turnaround = server_.overheads.turnaround;
+  if (scatter_ == nullptr || turnaround.empty()) return turnaround.mean();
+  return turnaround[scatter_->PlaceIn(turnaround.size())];
 }
 
 void Simulation::Deliver() {

@@ -29,18 +29,24 @@ StepWork WorkOf(const StepPlan& plan);
 struct ObservedStep {
   StepWork work;
   double seconds = 0;
+  double start = 0;  // seconds from some time on; never less than the one before
 };
 
 // How long a step takes: what its cost says, times how much longer or shorter real steps of about
 // as many tokens took than their cost says. That keeps both the scatter of real steps, without
-// which the slow ones would be missing, and what is not linear in them.
+// which the slow ones would be missing, and what is not linear in their work.
 class StepTime {
  public:
   explicit StepTime(const StepCost& cost) : cost_(cost) {}
   StepTime(const StepCost& cost, const std::vector<ObservedStep>& observed);
 
-  // Without `draws` the mean.
-  double Seconds(const StepWork& work, Draws* draws) const;
+  // The mean of such steps.
+  double Seconds(const StepWork& work) const;
+  // As long, among such steps, as the observed step at `place` was among those like it.
+  double SecondsLike(size_t place, const StepWork& work) const;
+
+  // When the observed ones began.
+  const std::vector<double>& starts() const { return starts_; }
 
   const StepCost& cost() const { return cost_; }
   // The mean of |real - expected| / real over the steps observed, by Seconds' mean; 0 of none.
@@ -49,10 +55,13 @@ class StepTime {
  private:
   static constexpr size_t kClasses = 32;
   static size_t ClassOf(const StepWork& work);
+  const Samples& RatiosOf(const StepWork& work) const;
 
   StepCost cost_;
-  Samples ratios_;                            // real time over the cost's
-  std::array<Samples, kClasses> by_class_{};  // empty: too few were seen
+  Samples ratios_;                            // real time over the cost's, sorted
+  std::array<Samples, kClasses> by_class_{};  // as well; empty: too few were seen
+  std::vector<double> ranks_;                 // of the observed steps among their class, in [0, 1)
+  std::vector<double> starts_;
   double relative_error_ = 0;
 };
 

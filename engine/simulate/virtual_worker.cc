@@ -18,12 +18,24 @@ void VirtualWorker::Submit(StepPlan plan, Clock::time_point now) {
   }
   const StepWork work = WorkOf(plan);
   outcome.tokens = work.tokens;
-  outcome.result.seconds = parts_.time->Seconds(work, parts_.draws);
-  const double whole = outcome.result.seconds + parts_.overheads->handoff.Draw(parts_.draws);
-  outcome.end = std::max(now, free_at_) + DurationOf(whole);
+  SetTime(work, std::max(now, free_at_), &outcome);
   free_at_ = outcome.end;
   outcome.result.spent = std::move(plan);
   outcomes_.push_back(std::move(outcome));
+}
+
+// Time and handoff are of the same measured step: a host that is busy slows both.
+void VirtualWorker::SetTime(const StepWork& work, Clock::time_point start, Outcome* outcome) {
+  const Samples& handoffs = parts_.overheads->handoff;
+  double seconds = parts_.time->Seconds(work);
+  double handoff = handoffs.mean();
+  if (parts_.scatter != nullptr && !parts_.time->starts().empty()) {
+    const size_t place = parts_.scatter->PlaceAt(Seconds(start.time_since_epoch()));
+    seconds = parts_.time->SecondsLike(place, work);
+    if (place < handoffs.size()) handoff = handoffs[place];
+  }
+  outcome->result.seconds = seconds;
+  outcome->end = start + DurationOf(seconds + handoff);
 }
 
 VirtualWorker::Outcome VirtualWorker::Collect() {

@@ -17,12 +17,12 @@ namespace sluice::engine {
 // and give the tokens that the workload says.
 class VirtualWorker {
  public:
-  // All outlive the worker; `draws` may be null: every step then takes its mean.
+  // All outlive the worker; `scatter` may be null: every step then takes its mean.
   struct Parts {
     const StepTime* time = nullptr;
     const Overheads* overheads = nullptr;
     const Workload* workload = nullptr;
-    Draws* draws = nullptr;
+    ScatterWalk* scatter = nullptr;
   };
   VirtualWorker(const Parts& parts, int32_t slots)
       : parts_(parts), answer_of_(static_cast<size_t>(slots)) {}
@@ -38,6 +38,8 @@ class VirtualWorker {
   Outcome Collect();
 
  private:
+  void SetTime(const StepWork& work, Clock::time_point start, Outcome* outcome);
+
   const Parts parts_;
   std::vector<size_t> answer_of_;  // by slot
   std::deque<Outcome> outcomes_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -89,13 +90,63 @@ TEST(StepTimeTest, ScatterIsThatOfStepsOfAboutAsManyTokens) {
     observed.push_back({{1, 100, 0}, 2e-3});
   }
   const StepTime time(cost, observed);
-  EXPECT_DOUBLE_EQ(time.Seconds({1, 1, 0}, nullptr), 1.4e-3);
-  EXPECT_DOUBLE_EQ(time.Seconds({1, 100, 0}, nullptr), 2e-3);
-  EXPECT_NEAR(time.Seconds({1, 5000, 0}, nullptr), 1.7e-3, 1e-9) << "never seen: as all";
-  engine::Draws draws(1);
+  EXPECT_DOUBLE_EQ(time.Seconds({1, 1, 0}), 1.4e-3);
+  EXPECT_DOUBLE_EQ(time.Seconds({1, 100, 0}), 2e-3);
+  EXPECT_NEAR(time.Seconds({1, 5000, 0}), 1.7e-3, 1e-9) << "never seen: as all";
+  // Each observed one stands for its own place among its like.
+  ASSERT_EQ(time.starts().size(), observed.size());
   int slow = 0;
-  for (int i = 0; i < 10000; ++i) slow += time.Seconds({1, 1, 0}, &draws) > 4e-3 ? 1 : 0;
-  EXPECT_NEAR(slow, 1000, 150);
+  for (size_t i = 0; i < observed.size(); ++i) {
+    EXPECT_DOUBLE_EQ(time.SecondsLike(i, {1, 100, 0}), 2e-3);
+    if (observed[i].work.tokens == 1) {
+      EXPECT_DOUBLE_EQ(time.SecondsLike(i, {1, 1, 0}), observed[i].seconds);
+    }
+    slow += time.SecondsLike(i, {1, 1, 0}) > 4e-3 ? 1 : 0;
+  }
+  EXPECT_EQ(slow, 20);
+}
+
+TEST(ScatterWalkTest, PlaysStretchesOfWhatWasMeasured) {
+  std::vector<double> starts;  // 100 seconds
+  for (int i = 0; i < 1000; ++i) starts.push_back(5 + 0.1 * i);
+  engine::ScatterWalk walk(1, starts), same(1, starts), other(2, starts);
+  size_t last = 0;
+  int followed = 0, differs = 0;
+  std::vector<int> seen(1000);
+  for (int i = 0; i < 100'000; ++i) {
+    const size_t place = walk.PlaceAt(i * 0.1);
+    ASSERT_LT(place, 1000u);
+    EXPECT_EQ(place, same.PlaceAt(i * 0.1));
+    differs += place != other.PlaceAt(i * 0.1) ? 1 : 0;
+    followed += place == (last + 1) % 999 || place == last + 1 ? 1 : 0;
+    ++seen[place];
+    last = place;
+  }
+  EXPECT_GT(differs, 90'000);
+  EXPECT_GT(followed, 95'000) << "but where a stretch begins";
+  EXPECT_GT(*std::min_element(seen.begin() + 1, seen.end()), 50) << "of 100: all have their turn";
+}
+
+TEST(ScatterWalkTest, TimeGoesOnAsFastAsWhenItWasMeasured) {
+  std::vector<double> starts;
+  for (int i = 0; i < 1000; ++i) starts.push_back(i);
+  engine::ScatterWalk walk(1, starts);
+  size_t last = 0;
+  int followed = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const size_t place = walk.PlaceAt(i * 0.5);
+    followed += place == last || place == last + 1 ? 1 : 0;
+    last = place;
+  }
+  EXPECT_GT(followed, 950);
+}
+
+TEST(ScatterWalkTest, StepsOfNoKnownTimeComeInAnyOrder) {
+  const std::vector<double> starts(10);
+  engine::ScatterWalk walk(1, starts);
+  std::vector<int> seen(10);
+  for (int i = 0; i < 1000; ++i) ++seen[walk.PlaceAt(i)];
+  EXPECT_GT(*std::min_element(seen.begin(), seen.end()), 50);
 }
 
 TEST(StepTimeTest, TheWorkOfAPlan) {
