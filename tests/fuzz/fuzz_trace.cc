@@ -59,7 +59,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // So fast that any number of years goes by.
   const engine::TraceWorkload workload(*std::move(trace), 1e6, ContextTokens(server.limits));
   const auto figures = engine::Simulate(server, {}, workload);
-  Require(figures.ok(), "it can be simulated", figures.ok() ? "" : Message(figures.status()));
+  Require(figures.ok(), "it can be simulated",
+          figures.ok() ? "" : engine::Message(figures.status()));
   Require(figures->requests == requests && figures->finished + figures->refused == requests,
           "every request is answered or refused");
   return 0;
