@@ -8,6 +8,7 @@
 #include "server/config/command_line.h"
 #include "server/lifecycle/daemon.h"
 #include "server/lifecycle/replay_command.h"
+#include "server/lifecycle/simulate_command.h"
 
 int main(int argc, char** argv) {
   using namespace sluice::server;  // NOLINT: main.cc is the server's
@@ -23,5 +24,6 @@ int main(int argc, char** argv) {
     return print->code;
   }
   if (const auto* replay = std::get_if<ReplayFile>(&parsed)) return RunReplay(replay->path);
+  if (const auto* options = std::get_if<SimulateOptions>(&parsed)) return RunSimulate(*options);
   return RunDaemon(std::move(std::get<ServeOptions>(parsed)));
 }

@@ -14,6 +14,7 @@ using record::Reader;
 
 class Replayer {
  public:
+  explicit Replayer(ReplayWatcher* watcher) : watcher_(*watcher) {}
   absl::StatusOr<ReplayReport> Run(std::string_view bytes);
 
  private:
@@ -24,6 +25,7 @@ class Replayer {
   void See(Clock::time_point time);
   static absl::Status Malformed(const std::string& what) { return InvalidArgument(what); }
 
+  ReplayWatcher& watcher_;
   ExecutorLimits limits_;
   std::unique_ptr<Scheduler> scheduler_;
   std::vector<SequenceEvent> events_;
@@ -49,6 +51,7 @@ absl::Status Replayer::ApplyAdd(Reader* in) {
     return Malformed("a prompt of " + std::to_string(prompt) + " tokens");
   if (!ids_.insert(id).second) return Malformed("sequence " + std::to_string(id) + " twice");
   ++report_.sequences;
+  watcher_.OnAdd(id, request, choice);
   scheduler_->Add(id, std::move(request), choice);
   return absl::OkStatus();
 }
@@ -60,6 +63,7 @@ absl::Status Replayer::ApplyPlan(Reader* in) {
   if (!in->ok()) return Malformed("a plan is cut off");
   See(now);
   const StepPlan plan = scheduler_->Plan(now);
+  watcher_.OnPlan(plan, now, *scheduler_);
   if (plan.step != 0) ++report_.steps;
   report_.tokens += static_cast<int64_t>(plan.tokens.size());
   if (record::DigestOf(plan) == digest) return absl::OkStatus();
@@ -78,7 +82,9 @@ absl::Status Replayer::ApplyCommit(Reader* in) {
   if (!record::ReadResult(in, &result)) return Malformed("a result is cut off");
   See(now);
   // After a difference the recorded result may not fit the plan any more.
-  return scheduler_->Commit(std::move(result), now, &events_);
+  SLUICE_RETURN_IF_ERROR(scheduler_->Commit(result, now, &events_));
+  watcher_.OnCommit(result, now, *scheduler_);
+  return absl::OkStatus();
 }
 
 absl::Status Replayer::Apply(Kind kind, Reader in) {
@@ -88,6 +94,7 @@ absl::Status Replayer::Apply(Kind kind, Reader in) {
     case Kind::kOptions: {
       Scheduler::Options options;
       if (!record::ReadOptions(&in, &limits_, &options)) return Malformed("the options are broken");
+      watcher_.OnOptions(limits_, options);
       scheduler_ = std::make_unique<Scheduler>(limits_, options);
       return absl::OkStatus();
     }
@@ -138,6 +145,7 @@ absl::StatusOr<ReplayReport> Replayer::Run(std::string_view bytes) {
     const std::string_view payload = in.Take(length);
     if (!in.ok()) return InvalidArgument("offset " + std::to_string(offset) + ": cut off");
     const absl::Status status = Apply(static_cast<Kind>(kind[0]), Reader(payload));
+    if (status.ok() && !events_.empty()) watcher_.OnEvents(events_);
     events_.clear();
     if (status.ok()) continue;
     if (report_.different > 0) break;
@@ -151,6 +159,9 @@ absl::StatusOr<ReplayReport> Replayer::Run(std::string_view bytes) {
 
 }  // namespace
 
-absl::StatusOr<ReplayReport> Replay(std::string_view record) { return Replayer().Run(record); }
+absl::StatusOr<ReplayReport> Replay(std::string_view record, ReplayWatcher* watcher) {
+  ReplayWatcher nobody;
+  return Replayer(watcher == nullptr ? &nobody : watcher).Run(record);
+}
 
 }  // namespace sluice::engine

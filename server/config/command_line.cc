@@ -26,6 +26,7 @@ constexpr char kUsage[] =
     "  sluiced config [options]                    print the configuration that serve would use\n"
     "  sluiced config --defaults                   print a configuration file with every setting\n"
     "  sluiced replay FILE                         plan again what a flight record holds\n"
+    "  sluiced simulate --help                     what a server would do with a load\n"
     "  sluiced version                             print the version\n"
     "\n";
 
@@ -69,18 +70,6 @@ std::string Help(bool prints) {
           : "sluiced serve --model FILE [options]\n\n";
   out += GeneralOptions(prints) + config::PrintOptions(config::ServeSchema()) + kSources;
   return out + kExitCodes;
-}
-
-std::string Lines(const std::string& prefix, const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += prefix + text + "\n";
-  return out;
-}
-
-PrintAndExit UsageError(const std::string& command, const std::vector<std::string>& errors) {
-  return {Lines("sluiced " + command + ": ", errors) + "(sluiced " + command +
-              " --help lists the options)\n",
-          2, ""};
 }
 
 // All sources, in the order of their weight.
@@ -150,7 +139,7 @@ PrintAndExit ParseConfig(const std::vector<std::string>& arguments,
 
 }  // namespace
 
-std::variant<ServeOptions, ReplayFile, PrintAndExit> ParseCommandLine(
+std::variant<ServeOptions, ReplayFile, SimulateOptions, PrintAndExit> ParseCommandLine(
     const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   const std::string command = arguments.empty() ? "" : arguments[0];
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1),
@@ -164,6 +153,11 @@ std::variant<ServeOptions, ReplayFile, PrintAndExit> ParseCommandLine(
   if (command == "replay") {
     if (rest.size() == 1 && rest[0][0] != '-') return ReplayFile{rest[0]};
     return PrintAndExit{"sluiced replay: one FILE is due\n", 2, ""};
+  }
+  if (command == "simulate") {
+    auto parsed = ParseSimulate(rest);
+    if (auto* options = std::get_if<SimulateOptions>(&parsed)) return std::move(*options);
+    return std::get<PrintAndExit>(std::move(parsed));
   }
   if (command == "version" || command == "--version") {
     return PrintAndExit{std::string("sluiced ") + SLUICE_VERSION + "\n", 0, ""};

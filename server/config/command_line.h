@@ -4,16 +4,11 @@
 #include <variant>
 #include <vector>
 
+#include "server/config/print_and_exit.h"
 #include "server/config/serve_options.h"
+#include "server/config/simulate_options.h"
 
 namespace sluice::server {
-
-// What the command line asks for besides serving: print this and end with this code.
-struct PrintAndExit {
-  std::string text;
-  int code = 0;
-  std::string notes;  // warnings, for stderr whatever the code
-};
 
 // `sluiced replay FILE`.
 struct ReplayFile {
@@ -22,7 +17,7 @@ struct ReplayFile {
 
 // Reads `sluiced COMMAND ...` with the variables of `environment` ("NAME=VALUE" each) and the
 // configuration file that either names. Errors become PrintAndExit with code 2.
-std::variant<ServeOptions, ReplayFile, PrintAndExit> ParseCommandLine(
+std::variant<ServeOptions, ReplayFile, SimulateOptions, PrintAndExit> ParseCommandLine(
     const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
 
 }  // namespace sluice::server

@@ -285,6 +285,27 @@ def write_config():
     write("config", "flow", "{http: {port: 0x10, host: \"\\u00e9\\t\"}, model: {threads: -1}}")
 
 
+# ---- traces of requests
+
+
+def write_trace():
+    rows = [{"timestamp": 27482 + 900 * i, "input_length": 600 * i + 1, "output_length": 5 + i, "hash_ids": [46, 47, i]}
+            for i in range(4)]
+    write("trace", "mooncake", "".join(json.dumps(row) + "\n" for row in rows))
+    write("trace", "mooncake_odd", '{"timestamp":1.5e3,"input_length":1,"output_length":1,"hash_ids":[-1,18446744073709551615],"x":{}}')
+    azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+    write("trace", "azure", azure + "2023-11-16 18:17:03.9799600,480,10\r\n2023-11-16 18:17:04.0319600,318,8\r\n")
+    write("trace", "azure_2024", azure + "2024-05-10 00:00:00.009930+00:00,216,5\n2024-05-10T02:00:02.5+02:00,76,15\n")
+    header = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    write("trace", "burstgpt", header + "5,ChatGPT,472,18,490,Conversation log\n45,GPT-4,100,0,100,API log\n")
+    write("trace", "burstgpt_wide", "\ufeff\"Session, ID\",Elapsed,Response tokens , Request tokens,Timestamp\n"
+          "\"a, \"\"b\"\"\",0.5,7,11,100.25\n,,1,1,9\n")
+    write("trace", "numbers", header + "1e10,m,1e9,1000000000,,\n0,m,1,nan,,\n")
+    write("trace", "open_quote", header + '1,"m,1,1,2,c\n')
+    write("trace", "blank", "\n \r\n")
+    write("trace", "times", azure + "2262-04-12 00:00:00,1,1\ninfinite-past,1,1\n")
+
+
 if __name__ == "__main__":
     write_gguf()
     write_tokenizer()
@@ -293,3 +314,4 @@ if __name__ == "__main__":
     write_chat_json()
     write_proto()
     write_config()
+    write_trace()

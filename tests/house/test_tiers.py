@@ -2,7 +2,7 @@
 
 Folder = target = namespace, includes point down only:
   kernels < engine < server; inside engine: base < plan, then two towers that may not see each other
-  (planning: tokenizer, output, kv, scheduler; executing: model, sample, exec).
+  (planning: tokenizer, output, kv, scheduler, record, simulate; executing: model, sample, exec).
 """
 import pathlib
 import re
@@ -26,6 +26,7 @@ ALLOWED = {
     "engine/kv": ["engine/base/", "engine/plan/"],
     "engine/scheduler": ["engine/base/", "engine/plan/", "engine/kv/", *PLANNING_ROOT],
     "engine/record": ["engine/base/", "engine/plan/", "engine/kv/", "engine/scheduler/", *PLANNING_ROOT],
+    "engine/simulate": ["engine/base/", "engine/plan/", "engine/scheduler/", "engine/record/", *PLANNING_ROOT],
     "engine/model": ["engine/base/", "kernels/"],
     "engine/sample": ["engine/base/", "engine/plan/", "kernels/"],
     "engine/exec": ["engine/base/", "engine/plan/", "engine/model/", "engine/sample/", "kernels/"],

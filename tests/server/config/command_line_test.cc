@@ -100,5 +100,74 @@ TEST(ServeOptions, HelpAndVersionEndWell) {
   EXPECT_NE(help.text.find("--grace-seconds"), std::string::npos);
 }
 
+TEST(SimulateOptions, ReadsFlags) {
+  const auto parsed = ParseCommandLine({"simulate",
+                                        "--trace",
+                                        "t",
+                                        "--cost=1,2.5,0.25,8",
+                                        "--format",
+                                        "azure",
+                                        "--duration",
+                                        "90s",
+                                        "--requests",
+                                        "5",
+                                        "--speed",
+                                        "2",
+                                        "--kv-blocks",
+                                        "100",
+                                        "--share-prefixes",
+                                        "false",
+                                        "--inter-token-target",
+                                        "0",
+                                        "--itl-target",
+                                        "50ms",
+                                        "--seed",
+                                        "7",
+                                        "--no-scatter",
+                                        "--json"});
+  ASSERT_TRUE(std::holds_alternative<SimulateOptions>(parsed))
+      << std::get<PrintAndExit>(parsed).text;
+  const SimulateOptions& o = std::get<SimulateOptions>(parsed);
+  EXPECT_EQ(o.trace_path, "t");
+  EXPECT_EQ(o.trace.format, engine::TraceFormat::kAzure);
+  EXPECT_EQ(o.trace.seconds_max, 90);
+  EXPECT_EQ(o.trace.requests_max, 5);
+  EXPECT_EQ(o.speed, 2);
+  ASSERT_TRUE(o.cost.has_value());
+  EXPECT_DOUBLE_EQ(o.cost->step, 1e-6);
+  EXPECT_DOUBLE_EQ(o.cost->token, 2.5e-6);
+  EXPECT_DOUBLE_EQ(o.cost->position, 0.25e-6);
+  EXPECT_DOUBLE_EQ(o.cost->sequence, 8e-6);
+  EXPECT_EQ(o.kv_blocks, 100);
+  EXPECT_EQ(o.running_max, std::nullopt);
+  EXPECT_EQ(o.share_prefixes, false);
+  EXPECT_EQ(o.inter_token_target, 0) << "none, whatever the record has";
+  EXPECT_EQ(o.targets.first_token, 1);
+  EXPECT_EQ(o.targets.inter_token, 0.05);
+  EXPECT_EQ(o.seed, 7u);
+  EXPECT_FALSE(o.scatter);
+  EXPECT_TRUE(o.json);
+}
+
+TEST(SimulateOptions, RefusesWhatDoesNotGoTogether) {
+  const auto text = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "simulate");
+    const PrintAndExit print = Refused(arguments);
+    EXPECT_EQ(print.code, 2) << print.text;
+    return print.text;
+  };
+  EXPECT_NE(text({}).find("one of --trace FILE and --arrivals-from-record"), std::string::npos);
+  EXPECT_NE(text({"--trace", "t"}).find("one of --record FILE and --cost"), std::string::npos);
+  EXPECT_NE(
+      text({"--trace", "t", "--record", "r", "--arrivals-from-record"}).find("one of --trace"),
+      std::string::npos);
+  EXPECT_NE(text({"--record", "r", "--arrivals-from-record", "--requests", "5"})
+                .find("load.requests is of a trace"),
+            std::string::npos);
+  EXPECT_NE(text({"--trace", "t", "--cost", "1,1,1,1", "--config", "c"}).find("no configuration"),
+            std::string::npos);
+  EXPECT_EQ(Refused({"simulate", "--help"}).code, 0);
+}
+
 }  // namespace
 }  // namespace sluice::server
