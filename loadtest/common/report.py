@@ -23,7 +23,8 @@ def print_table(title, head, rows):
     rows = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
-    for row in [head, ["-" * width for width in widths], *rows]:
+    # A table of one thing's properties has no head.
+    for row in [*([head, ["-" * width for width in widths]] if any(head) else []), *rows]:
         print("  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]).rstrip())
 
 
@@ -49,7 +50,7 @@ class Report:
         content = {"format": JSON_FORMAT, "scenario": self.scenario, "seed": self._args.seed,
                    "started": self._started.isoformat(), "settings": vars(self._args), "server": self._server,
                    "figures": figures, "runs": runs}
-        path.write_text(json.dumps(content, indent=1) + "\n")
+        path.write_text(json.dumps(content, separators=(",", ":")) + "\n")
         print(f"\nall samples: {path}")
 
     def plot(self, rows, draw, height_in=3.2):
