@@ -14,7 +14,7 @@ from .common.client import clock
 from .common.report import ms, number, percent, print_table
 from .common.run import Run
 from .common.server import serving
-from .common.stats import gaps, generated, median, prefilled, ratio, summary, ttfts
+from .common.stats import gaps, generated, median, prefilled, ratio, summary, waits
 
 
 def arguments():
@@ -68,7 +68,7 @@ def figures_of(run, begin_s, end_s, args):
             "mixed_until_s": end_s - run.origin_s,
             "long_sent": len(longs), "long_answered": sum(s.complete and s.end_s < end_s for s in longs),
             "long_answered_late": sum(s.complete and s.end_s >= end_s for s in longs),
-            "long_ttft_s": summary(ttfts(longs)),
+            "long_ttft_s": summary(waits(longs)),
             "generated_per_s": tokens / seconds,
             "tokens_per_s": (tokens + prefilled(run.samples, begin_s, end_s)) / seconds}
 

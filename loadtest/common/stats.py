@@ -47,6 +47,13 @@ def ttfts(samples):
     return [ttft(sample) for sample in samples if sample.first_s is not None]
 
 
+def waits(samples):
+    """TTFTs; whoever was given up without one has waited until then. Without those, a server that answers some
+    quickly and others never would look quick."""
+    return [(sample.end_s if sample.first_s is None else sample.first_s) - sample.due_s for sample in samples
+            if sample.first_s is not None or (sample.status in (0, 200) and sample.end_s is not None)]
+
+
 def gaps(samples, begin_s=-math.inf, end_s=math.inf):
     """Those that end in the interval, of answers that were broken off, too."""
     return [after - before for sample in samples for before, after in zip(sample.chunk_s, sample.chunk_s[1:])
