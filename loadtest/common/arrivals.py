@@ -36,8 +36,10 @@ async def closed_loop(clients, end_s, send):
                 await asyncio.sleep(min(sample.retry_after_s or 0.1, 1.0))
 
     tasks = [asyncio.create_task(one(number)) for number in range(clients)]
-    await sleep_until(end_s)
-    await stop(tasks)
+    try:
+        await sleep_until(end_s)
+    finally:
+        await stop(tasks)
 
 
 async def finish(tasks, seconds=math.inf):
