@@ -34,7 +34,8 @@ async def play_server(streams_tokens):
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
                 await reader.readexactly(int(length[0].split(b":")[1]))
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                             b"Transfer-Encoding: chunked\r\n\r\n")
                 for _ in range(streams_tokens - 1):
                     # Each event is a write of its own, as a server does that has one a step.
                     writer.write(framed(chunk))

@@ -106,16 +106,16 @@ def overload_figures(run, begin_s, end_s, args):
     figures["retries"] = {"count": len(retries), "admitted": sum(s.status == 200 for s in retries),
                           "good": sum(good(s, args.ttft_limit, args.itl_limit) for s in retries)}
     figures["retries"]["admitted_share"] = ratio(figures["retries"]["admitted"], len(retries))
-    sizes = [size for at, size in run.rss if begin_s <= at + run.origin_s <= end_s]
-    figures["rss_bytes"] = {"first": sizes[0], "last": sizes[-1], "max": max(sizes)} if sizes else None
+    sizes = [rest for at, _, rest in run.memory if begin_s <= at + run.origin_s <= end_s]
+    figures["memory_bytes"] = {"first": sizes[0], "last": sizes[-1], "max": max(sizes)} if sizes else None
     figures["deadlines_passed"] = run.metric_growth("sluice_deadlines_passed_total")
     return figures
 
 
 def print_overload(figures, curve_best, capacity):
-    refusals, retries, rss = figures["refusals"], figures["retries"], figures["rss_bytes"]
+    refusals, retries, sizes = figures["refusals"], figures["retries"], figures["memory_bytes"]
     of_best = ratio(figures["goodput_per_s"], max(curve_best, figures["goodput_per_s"]))
-    mib = "pid not known" if not rss else ", ".join(f"{name} {size / (1 << 20):.0f} MiB" for name, size in rss.items())
+    mib = ", ".join(f"{name} {size / (1 << 20):.0f} MiB" for name, size in (sizes or {}).items())
     wait = refusals["retry_after_s"]
     print_table(f"overload: {number(figures['offered_per_s'])} requests/s, capacity {number(capacity)}", ["", ""], [
         ["goodput", f"{number(figures['goodput_per_s'])} requests/s, {percent(of_best)} of the best seen"],
@@ -127,7 +127,7 @@ def print_overload(figures, curve_best, capacity):
         ["admitted", f"{figures['admitted']}, first token late or never {figures['first_token_late']} "
                      f"({percent(figures['first_token_late_share'])})"],
         ["admitted, TTFT", f"P50 {ms(figures['ttft_s']['p50'], 0)}, P99 {ms(figures['ttft_s']['p99'], 0)} ms"],
-        ["memory (RSS)", mib]])
+        ["memory beside KV", mib or "the process is not known"]])
 
 
 def draw(axes, run, curve, figures, begin_s, end_s, args):
@@ -145,8 +145,11 @@ def draw(axes, run, curve, figures, begin_s, end_s, args):
                  label=list(groups), color=["tab:green", "tab:orange", "tab:red"])
     axes[1].set(xlabel="due, s of the overload", ylabel="requests/s")
     axes[1].legend(fontsize="small")
-    axes[2].plot([at + run.origin_s - begin_s for at, _ in run.rss], [size / (1 << 20) for _, size in run.rss])
-    axes[2].set(xlabel="s of the overload (before 0: looking for the capacity)", ylabel="RSS, MiB", ylim=(0, None))
+    times = [at + run.origin_s - begin_s for at, _, _ in run.memory]
+    axes[2].plot(times, [rss / (1 << 20) for _, rss, _ in run.memory], label="resident")
+    axes[2].plot(times, [rest / (1 << 20) for _, _, rest in run.memory], label="without the largest mapping (KV)")
+    axes[2].set(xlabel="s of the overload (before 0: looking for the capacity)", ylabel="MiB", ylim=(0, None))
+    axes[2].legend(fontsize="small")
 
 
 async def main(argv=None):

@@ -23,14 +23,14 @@ WINDOW_S = 1.0
 def arguments():
     result = cli.parser(__doc__)
     result.add_argument("--header", default="X-Tenant", help="that names the tenant (%(default)s)")
-    result.add_argument("--weights", default="1:1,1:3",
-                        help="light:heavy, one after another with --sluiced; else the first is the server's (%(default)s)")
+    result.add_argument("--weights", default="1:1,1:3", help="light:heavy, one after another with --sluiced; "
+                        "else the first is what the server has (%(default)s)")
     result.add_argument("--prompt", type=int, default=64, help="tokens (%(default)s)")
     result.add_argument("--answer", type=int, default=32, help="tokens (%(default)s)")
     result.add_argument("--clients", type=int, default=24,
                         help="of each tenant when both fill the server; more than it runs at once (%(default)s)")
     result.add_argument("--max-running", type=int, default=8, help="with --sluiced (%(default)s)")
-    result.add_argument("--capacity", type=float, help="requests/s, if known: then it is measured by nobody")
+    result.add_argument("--capacity", type=float, help="requests/s, if known: then it is not measured")
     result.add_argument("--light-share", type=float, default=0.15, help="of the capacity (%(default)s)")
     result.add_argument("--probe-seconds", type=float, default=8, help="for the capacity (%(default)s)")
     result.add_argument("--seconds", type=float, default=30, help="of each part (%(default)s)")
@@ -86,7 +86,8 @@ async def drive(tenants, args, source):
     print(f"capacity about {number(capacity)} requests/s; light sends {number(light)}, heavy "
           f"{number(light * TIMES_HEAVIER)}", flush=True)
     spans = {"alone": await tenants.open("alone", {"light": light}, source, args.seconds)}
-    spans["beside"] = await tenants.open("beside", {"light": light, "heavy": light * TIMES_HEAVIER}, source, args.seconds)
+    rates = {"light": light, "heavy": light * TIMES_HEAVIER}
+    spans["beside"] = await tenants.open("beside", rates, source, args.seconds)
     spans["full"] = await tenants.full("full", ["light", "heavy"], args.seconds)
     return capacity, spans
 
@@ -126,7 +127,8 @@ def full_figures(tenants, span, weights, args):
 def print_figures(name, figures):
     print_table(f"weights {name}: a light tenant beside a heavy one",
                 ["", "sent", "answered", "TTFT P50 ms", "P95", "P99"],
-                [[f"{tenant}, {part}", row["sent"], row["answered"], *(ms(row["ttft_s"][q]) for q in ("p50", "p95", "p99"))]
+                [[f"{tenant}, {part}", row["sent"], row["answered"],
+                  *(ms(row["ttft_s"][q]) for q in ("p50", "p95", "p99"))]
                  for part in ("alone", "beside") for tenant, row in figures[part].items()])
     print(f"light's P99, beside / alone: {number(figures['light_ttft_p99_ratio'])}")
     print_table(f"weights {name}: both fill the server", ["", "due", "generated", "share", "all tokens", "share"],
@@ -147,9 +149,9 @@ def draw(axes, results):
         begin_s, end_s = spans["full"]
         for tenant, color in (("light", "tab:blue"), ("heavy", "tab:orange")):
             samples = tenants.samples("full", tenant)
-            windows = range(int((end_s - begin_s) / WINDOW_S))
-            rates = [generated(samples, begin_s + n * WINDOW_S, begin_s + (n + 1) * WINDOW_S) / WINDOW_S for n in windows]
-            second.plot([(n + 0.5) * WINDOW_S for n in windows], rates, color=color, label=tenant)
+            windows = [begin_s + n * WINDOW_S for n in range(int((end_s - begin_s) / WINDOW_S))]
+            rates = [generated(samples, at, at + WINDOW_S) / WINDOW_S for at in windows]
+            second.plot([at - begin_s + WINDOW_S / 2 for at in windows], rates, color=color, label=tenant)
         due = figures["full"]["light"]["due_share"]
         second.set(xlabel=f"s with both filling the server (due: {due:.0%} to {1 - due:.0%})", ylabel="generated/s",
                    ylim=(0, None))

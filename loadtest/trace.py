@@ -67,8 +67,9 @@ def figures_of(run, trace, given_up, args):
 
 
 def print_figures(figures):
+    shown = ("p50", "p90", "p95", "p99", "mean", "max")
     print_table("latencies, ms", ["", "count", "P50", "P90", "P95", "P99", "mean", "max"],
-                [[name, figures[key]["count"], *(ms(figures[key][q]) for q in ("p50", "p90", "p95", "p99", "mean", "max"))]
+                [[name, figures[key]["count"], *(ms(figures[key][q]) for q in shown)]
                  for name, key in (("TTFT", "ttft_s"), ("ITL", "itl_s"), ("end to end", "e2e_s"))])
     counts = ", ".join(f"{count} of status {status}" for status, count in figures["statuses"].items())
     print_table("load", ["", ""], [

@@ -4,7 +4,7 @@ import contextlib
 import time
 
 from .client import Client, clock
-from .server import metric, parse_metrics, watch_rss
+from .server import metric, parse_metrics, watch_memory
 from .stats import percentile, statuses
 
 TICK_S = 0.01
@@ -18,7 +18,7 @@ class Run:
         self.server = server
         self.samples = []
         self.origin_s = clock()
-        self.rss = []  # (seconds since the origin, bytes)
+        self.memory = []  # (seconds since the origin, resident bytes, the same without the largest mapping)
         self._client = Client(server.url, args.model_name)
         self._salt = salt
         self._before, self._after = {}, {}
@@ -33,7 +33,7 @@ class Run:
         self.origin_s = clock()
         self._cpu_s = -time.process_time()
         self._watchers = [asyncio.create_task(self._watch_lag()),
-                          asyncio.create_task(watch_rss(self.server, self.origin_s, clock, self.rss))]
+                          asyncio.create_task(watch_memory(self.server, self.origin_s, clock, self.memory))]
         return self
 
     async def __aexit__(self, kind, *_):
@@ -69,7 +69,7 @@ class Run:
         return {"name": self.name, "server": {"url": self.server.url, "flags": self.server.flags},
                 "figures": figures, "client": self.client_figures(), "statuses": statuses(self.samples),
                 "metrics_before": self._before, "metrics_after": self._after,
-                "rss": [{"s": at, "bytes": size} for at, size in self.rss],
+                "memory": [{"s": at, "rss": rss, "without_largest": rest} for at, rss, rest in self.memory],
                 "samples": [sample.to_json(self.origin_s) for sample in self.samples]}
 
     async def _metrics(self):

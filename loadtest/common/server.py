@@ -20,14 +20,19 @@ class Server:
     pid: int | None = None  # of a process on this machine
     flags: dict = field(default_factory=dict)  # those that it was started with, if it was
 
-    def rss_bytes(self):
-        """None when the process is unknown or gone."""
+    def memory_bytes(self):
+        """(resident, the same without the largest mapping), None when the process is unknown or gone. The largest
+        one holds keys and values; it has its size from the start, but is backed by memory bit by bit."""
         try:
-            text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+            text = pathlib.Path(f"/proc/{self.pid}/smaps").read_text()
         except OSError:
             return None
-        found = re.search(r"VmRSS:\s+(\d+) kB", text)
-        return int(found.group(1)) << 10 if found else None
+        sizes = [int(size) for size in re.findall(r"^Size:\s+(\d+) kB", text, re.M)]
+        resident = [int(size) for size in re.findall(r"^Rss:\s+(\d+) kB", text, re.M)]
+        if not sizes:
+            return None
+        _, largest = max(zip(sizes, resident))
+        return sum(resident) << 10, (sum(resident) - largest) << 10
 
     def to_json(self):
         with urllib.request.urlopen(self.url + "/version", timeout=10) as answer:
@@ -111,7 +116,8 @@ def metric(samples, name):
     return sum(values) if values else None
 
 
-async def watch_rss(server, origin_s, clock, series, every_s=0.5):
-    while (size := server.rss_bytes()) is not None:
-        series.append((round(clock() - origin_s, 3), size))
+async def watch_memory(server, origin_s, clock, series, every_s=1):
+    # In a thread: the kernel takes some milliseconds to count the pages of a large process.
+    while (sizes := await asyncio.to_thread(server.memory_bytes)) is not None:
+        series.append((round(clock() - origin_s, 3), *sizes))
         await asyncio.sleep(every_s)

@@ -31,7 +31,7 @@ def check_report(report, name):
     assert report["scenario"] == name and report["seed"] == 7 and report["format"] == 1
     assert report["server"]["version"] and report["settings"]["url"] == report["server"]["url"]
     for run in report["runs"]:
-        assert run["rss"] and all(point["bytes"] > 1 << 20 for point in run["rss"])
+        assert run["memory"] and all(0 < point["without_largest"] < point["rss"] for point in run["memory"])
         assert run["metrics_after"].keys() >= run["metrics_before"].keys() > set()
         assert sum(run["statuses"].values()) == len(run["samples"]) > 0
         for sample in run["samples"]:
@@ -103,7 +103,9 @@ def test_trace_sends_what_stands_in_azures_file(load_test, tmp_path):
     assert dues == pytest.approx([0, 0.314579 / 2, 0.54194 / 2], abs=1e-4)
     figures = report["figures"]
     assert figures["sent"] == figures["answered"] == 3 and figures["clipped"] == 1 and figures["given_up"] == 0
-    assert figures["ttft_s"]["count"] == figures["e2e_s"]["count"] == 3 and figures["itl_s"]["count"] == 3 + 4
+    assert figures["ttft_s"]["count"] == figures["e2e_s"]["count"] == 3
+    # A chunk may bring two tokens whose bytes make one letter.
+    assert figures["itl_s"]["count"] == sum(len(sample["chunk_s"]) - 1 for sample in run["samples"])
 
 
 def test_trace_shares_blocks_with_equal_hash_ids(load_test, tmp_path):
