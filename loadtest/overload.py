@@ -44,8 +44,13 @@ def server_flags(args):
 async def offer(run, prompts, source, args, rate, seconds, label, retry_share=0.0):
     """Begin and end of the load; all answers are there, or given up, when this returns."""
     retries = []
+    begin_s = clock()
+    end_s = begin_s + seconds
 
     async def retry(due_s):
+        # Those that were told to come back when this is over would say nothing about a loaded server.
+        if due_s >= end_s:
+            return
         await arrivals.sleep_until(due_s)
         await run.complete(prompts.new(args.prompt), args.answer, label=label + " retry", due_s=due_s)
 
@@ -54,13 +59,11 @@ async def offer(run, prompts, source, args, rate, seconds, label, retry_share=0.
         if sample.status == 429 and sample.retry_after_s is not None and source.random() < retry_share:
             retries.append(asyncio.create_task(retry(sample.end_s + sample.retry_after_s)))
 
-    begin_s = clock()
     tasks = await arrivals.open_loop(arrivals.poisson(source, rate, seconds), send)
-    await arrivals.sleep_until(begin_s + seconds)
+    await arrivals.sleep_until(end_s)
     await arrivals.finish(tasks, args.drain_seconds)
-    # Those that were told to come back when this is over say nothing about a loaded server.
-    await arrivals.finish(retries, 0.01)
-    return begin_s, begin_s + seconds
+    await arrivals.finish(retries, args.drain_seconds)
+    return begin_s, end_s
 
 
 def load_figures(samples, seconds, args):
@@ -99,8 +102,7 @@ def overload_figures(run, begin_s, end_s, args):
     figures = load_figures(samples, end_s - begin_s, args)
     no = [sample for sample in samples if sample.status == 429]
     told = [sample.retry_after_s for sample in no if sample.retry_after_s is not None]
-    # A retry that ended before it was sent, or that came after the load, was no try.
-    retries = [s for s in run.labelled("overload retry") if s.status and s.due_s < end_s]
+    retries = run.labelled("overload retry")
     figures["refusals"] = {"count": len(no), "latency_s": summary([s.end_s - s.due_s for s in no]),
                            "retry_after_s": summary(told), "without_retry_after": len(no) - len(told)}
     figures["retries"] = {"count": len(retries), "admitted": sum(s.status == 200 for s in retries),

@@ -2,6 +2,7 @@
 import argparse
 import asyncio
 import secrets
+import signal
 
 from .prompts import Prompts
 from .report import Report
@@ -43,7 +44,8 @@ def new_salt():
 
 
 def run(main):
-    """Runs the coroutine function; an interrupt ends it quietly (servers that it started end, too)."""
+    """Runs the coroutine function; an interrupt or SIGTERM ends it quietly, and servers that it started with it."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         asyncio.run(main())
     except KeyboardInterrupt:

@@ -8,7 +8,10 @@ import json
 import time
 from dataclasses import asdict, dataclass, field
 
-import aiohttp
+try:
+    import aiohttp
+except ImportError:
+    raise SystemExit("aiohttp is not installed: pip install -r loadtest/requirements.txt") from None
 
 clock = time.perf_counter
 

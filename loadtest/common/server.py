@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
@@ -35,8 +36,13 @@ class Server:
         return sum(resident) << 10, (sum(resident) - largest) << 10
 
     def to_json(self):
-        with urllib.request.urlopen(self.url + "/version", timeout=10) as answer:
-            version = json.load(answer).get("version")
+        try:
+            with urllib.request.urlopen(self.url + "/version", timeout=10) as answer:
+                version = json.load(answer).get("version")
+        except urllib.error.HTTPError:
+            version = None  # another server
+        except OSError as error:
+            raise SystemExit(f"no server at {self.url}: {error}") from None
         return {"url": self.url, "pid": self.pid, "version": version, "flags": self.flags}
 
 
