@@ -162,8 +162,8 @@ async def main(argv=None):
         async with Run("overload", server, args, cli.new_salt()) as run:
             print(f"goodput with TTFT <= {args.ttft_limit} s and mean ITL <= {args.itl_limit} s:")
             curve = [] if args.capacity else await find_capacity(run, prompts, source, args)
-            best = max((step["goodput_per_s"] for step in curve), default=0.0)
-            capacity = args.capacity or best
+            best = max((step["goodput_per_s"] for step in curve), default=args.capacity or 0.0)
+            capacity = best
             # With nothing good at any rate there still is an overload to look at.
             rate = args.overload * (capacity or args.first_rate)
             begin_s, end_s = await offer(run, prompts, source, args, rate, args.seconds, "overload", args.retry_share)
