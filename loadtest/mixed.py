@@ -17,6 +17,10 @@ from .common.server import serving
 from .common.stats import gaps, generated, median, prefilled, ratio, summary, waits
 
 
+# Prompts' and answers' tokens of all steps.
+COMPUTED = "sluice_iteration_tokens_sum"
+
+
 def arguments():
     result = cli.parser(__doc__)
     result.add_argument("--seconds", type=float, default=40, help="of the mixed phase (%(default)s)")
@@ -35,8 +39,8 @@ def arguments():
 
 
 async def drive(run, prompts, args):
-    """When the mixed phase began and ended. The streams go on until the last long prompt is answered (or given up),
-    as its answer would otherwise be an easier one."""
+    """When the mixed phase began and ended, and the tokens that the server computed in it, if it tells. The streams
+    go on until the last long prompt is answered (or given up), as its answer would otherwise be an easier one."""
     async def stream(number):
         return await run.complete(prompts.new(args.stream_prompt), args.stream_tokens, label="stream")
 
@@ -45,23 +49,27 @@ async def drive(run, prompts, args):
 
     streams = asyncio.create_task(arrivals.closed_loop(args.streams, math.inf, stream))
     await arrivals.sleep_until(run.origin_s + args.alone_seconds)
+    computed = await run.metric_now(COMPUTED)
     begin_s = clock()
     times = [i * args.every for i in range(math.ceil(args.seconds / args.every))]
     longs = await arrivals.open_loop(times, long)
     end_s = begin_s + args.seconds
     await arrivals.sleep_until(end_s)
+    computed_then = await run.metric_now(COMPUTED)
     await arrivals.finish(longs, args.drain_seconds)
     await arrivals.stop([streams])
-    return begin_s, end_s
+    return begin_s, end_s, None if computed is None or computed_then is None else computed_then - computed
 
 
-def figures_of(run, begin_s, end_s, args):
+def figures_of(run, begin_s, end_s, computed, args):
     streams, longs = run.labelled("stream"), run.labelled("long")
     # Gaps count once all streams have begun: before that they hold the first prompts' computing.
     settled_s = max((s.first_s or math.inf for s in streams[:args.streams]), default=begin_s)
     settled_s = min(settled_s, begin_s)
     seconds = end_s - begin_s
     tokens = generated(run.samples, begin_s, end_s)
+    # Seen from outside, a prompt counts as a whole when it is answered: coarse, with prompts that are so long.
+    all_tokens = tokens + prefilled(run.samples, begin_s, end_s) if computed is None else computed
     return {"alone_itl_s": summary(gaps(streams, settled_s, begin_s)),
             "mixed_itl_s": summary(gaps(streams, begin_s, end_s)),
             "alone_from_s": settled_s - run.origin_s, "mixed_from_s": begin_s - run.origin_s,
@@ -72,7 +80,7 @@ def figures_of(run, begin_s, end_s, args):
             # While a stream waits to begin anew it has no gaps: a server may not hide there.
             "restart_ttft_s": summary(waits([s for s in streams if begin_s <= s.due_s < end_s])),
             "generated_per_s": tokens / seconds,
-            "tokens_per_s": (tokens + prefilled(run.samples, begin_s, end_s)) / seconds}
+            "tokens_per_s": all_tokens / seconds}
 
 
 async def one_run(name, flags, args, report, prompts):
@@ -80,8 +88,8 @@ async def one_run(name, flags, args, report, prompts):
     with serving(args, flags, report.log_path(name.replace(" ", "-"))) as server:
         report.note_server(server)
         async with Run(name, server, args, cli.new_salt()) as run:
-            begin_s, end_s = await drive(run, prompts, args)
-    figures = figures_of(run, begin_s, end_s, args)
+            begin_s, end_s, computed = await drive(run, prompts, args)
+    figures = figures_of(run, begin_s, end_s, computed, args)
     print_runs(name, {name: figures})
     return figures, run.to_json(figures), run
 

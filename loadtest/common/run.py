@@ -54,6 +54,9 @@ class Run:
     def labelled(self, *labels):
         return [sample for sample in self.samples if sample.label in labels]
 
+    async def metric_now(self, name):
+        return metric(await self._metrics(), name)
+
     def metric_growth(self, name):
         """By how much the server's counter grew; None where the server has none."""
         before, after = metric(self._before, name), metric(self._after, name)
