@@ -1,0 +1,1 @@
+"""Load tests for sluiced; README.md beside this file says what each program answers."""

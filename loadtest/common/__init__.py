@@ -1,0 +1,1 @@
+"""What the load-test programs share."""
