@@ -8,9 +8,9 @@
 
 namespace sluice::engine {
 
-// How fast places in the queue come free, and when one who was refused may expect one: refused
-// callers stand in a virtual line behind the door, and each answer that ends lets one of them in.
-// Thread-safe; cheap.
+// How fast places in the queue come free, and when one who was refused may come back: the refused
+// are given appointments one after another, at half the rate at which answers end, since others
+// come meanwhile. Thread-safe; cheap.
 class DrainRate {
  public:
   // The engine has work again after having had none: the time between tells nothing.
@@ -25,50 +25,53 @@ class DrainRate {
     std::lock_guard lock(mu_);
     Decay(now);
     ended_ += answers;
-    known_ = true;
-    line_ = std::max(0.0, line_ - answers);
   }
 
-  // A caller who wanted `answers` places was refused at `now`.
-  void OnRefused(int answers, Clock::time_point now) {
+  // A caller who wanted `answers` places was refused at `now`. `expected_rate`: answers a second,
+  // by how long they take; 0 when it is not known.
+  void OnRefused(int answers, double expected_rate, Clock::time_point now) {
     std::lock_guard lock(mu_);
     Decay(now);
-    line_ = std::min(line_ + answers, kLineMax);
-  }
-
-  // Whole seconds, in [1, 600].
-  int RetryAfterSeconds(Clock::time_point now) {
-    std::lock_guard lock(mu_);
-    Decay(now);
-    if (!known_) return 1;
     // What has been seen of the window so far, in its weights.
     const double lived = std::chrono::duration<double>(now - first_).count();
     const double seen = kWindowSeconds * (1 - std::exp(-lived / kWindowSeconds));
-    const double rate = ended_ / std::max(seen, 1.0);
-    return static_cast<int>(std::clamp(std::ceil((line_ + 1) / rate), 1.0, 600.0));
+    double rate = std::max(ended_ / std::max(seen, 1.0), expected_rate);
+    if (rate <= 0) rate = kUnknownRate;
+    const double more = std::min(answers / (kShare * rate), kSecondsMax);
+    appointment_ =
+        std::min(std::max(appointment_, now) + DurationOf(more), now + DurationOf(kSecondsMax));
+  }
+
+  // Of the one who was refused last. Whole seconds, in [1, 600].
+  int RetryAfterSeconds(Clock::time_point now) {
+    std::lock_guard lock(mu_);
+    const double seconds = std::chrono::duration<double>(appointment_ - now).count();
+    return static_cast<int>(std::clamp(std::ceil(seconds), 1.0, kSecondsMax));
   }
 
  private:
   static constexpr double kWindowSeconds = 10;
-  static constexpr double kLineMax = 1e6;
+  static constexpr double kShare = 0.5;
+  static constexpr double kUnknownRate = 1;
+  static constexpr double kSecondsMax = 600;
+
+  static Clock::duration DurationOf(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
 
   void Decay(Clock::time_point now) {
     if (first_ == Clock::time_point()) first_ = last_ = now;
     const double seconds = std::chrono::duration<double>(now - last_).count();
     if (seconds <= 0) return;
     last_ = now;
-    const double keep = std::exp(-seconds / kWindowSeconds);
-    ended_ *= keep;
-    // Not all who were refused come back.
-    line_ *= keep;
+    ended_ *= std::exp(-seconds / kWindowSeconds);
   }
 
   std::mutex mu_;
   Clock::time_point first_;
   Clock::time_point last_;
-  bool known_ = false;
-  double ended_ = 0;  // answers, each weighing less the older it is: rate times window
-  double line_ = 0;
+  double ended_ = 0;               // answers, each weighing less the older it is: rate times window
+  Clock::time_point appointment_;  // the last one given
 };
 
 }  // namespace sluice::engine

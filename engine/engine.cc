@@ -64,6 +64,7 @@ struct Engine::Impl {
   const char* refusing = nullptr;  // why nothing is accepted any more
   int32_t open = 0;
   uint64_t last_id = 0;
+  int64_t submitted_tokens = 0;  // of all prompts
   std::unordered_map<std::string, Live> live;
   TenantQuotas quotas;
 
@@ -122,13 +123,14 @@ absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>&
                                    std::vector<uint64_t>* ids) {
   if (refusing != nullptr) return Unavailable(refusing);
   if (open + request->n > open_max) {
-    drain_rate.OnRefused(request->n, Clock::now());
+    drain_rate.OnRefused(request->n, loop->stats().ending_rate, Clock::now());
     return ResourceExhausted(absl::StrCat("too many requests: ", open,
                                           " answers run or wait, at most ", open_max, " may"));
   }
   SLUICE_RETURN_IF_ERROR(quotas.Take(*request, Clock::now()));
   if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;
+  submitted_tokens += static_cast<int64_t>(request->prompt.size()) * request->n;
   for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
   Live& entry = live[request->id];
   entry.cancelled = false;
@@ -143,14 +145,23 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
   if (has_deadline && request.deadline <= now)
     return absl::DeadlineExceededError("the request's deadline has passed");
   if (!has_deadline && options.wait_max.count() <= 0) return absl::OkStatus();
-  const double wait = loop->stats().predicted_wait;
+  const EngineStats stats = loop->stats();
+  const auto work = [&](int64_t tokens) {
+    return stats.prefill_rate > 0 ? static_cast<double>(tokens) / stats.prefill_rate : 0;
+  };
+  // What came since the engine thread last told is before it, too.
+  const double wait = stats.predicted_wait + work(submitted_tokens - stats.added_tokens);
   double limit = std::numeric_limits<double>::infinity();
   if (options.wait_max.count() > 0) limit = Seconds(options.wait_max);
-  if (has_deadline) limit = std::min(limit, Seconds(request.deadline - now));
+  if (has_deadline) {
+    // With nothing before it the estimate of its own work is no reason: much may be in memory.
+    const double own = wait > 0 ? work(static_cast<int64_t>(request.prompt.size())) : 0;
+    limit = std::min(limit, Seconds(request.deadline - now) - own);
+  }
   if (wait <= limit) return absl::OkStatus();
-  drain_rate.OnRefused(request.n, now);
+  drain_rate.OnRefused(request.n, stats.ending_rate, now);
   return ResourceExhausted(absl::StrCat("too many requests: a new one would wait about ", wait,
-                                        " s, at most ", limit, " s may it"));
+                                        " s, at most ", std::max(limit, 0.0), " s may it"));
 }
 
 void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request, int32_t generated_tokens) {

@@ -26,9 +26,9 @@ struct EngineOptions {
   // Sequences beyond running_max that may be in the engine, from Submit to the final chunk; one
   // more is refused with ResourceExhausted.
   int32_t waiting_max = 1024;
-  // A request that would wait longer than this for its first step, by what is waiting and how fast
-  // it is served, is refused with ResourceExhausted; so is one that would wait past its deadline.
-  // 0: no limit.
+  // A request that would wait longer than this for its first step, by what is before it and how fast
+  // that is served, is refused with ResourceExhausted; so is one whose prompt would not be computed
+  // by its deadline. 0: no limit.
   std::chrono::milliseconds wait_max{0};
   bool share_prefixes = true;  // keep what is computed for requests that begin alike
   int32_t prefills_max = 8;    // prompts that are partly computed at once

@@ -16,9 +16,12 @@ struct EngineStats {
   int64_t kv_block_size = 0;      // tokens
   int64_t kv_blocks_idle = 0;     // kept for sequences that begin alike; they count as free
   double predicted_wait = 0;      // seconds until a request that comes now would be begun
+  double prefill_rate = 0;        // prompt tokens a second, those found in memory too; 0: not known
+  double ending_rate = 0;         // answers a second, by how long they take; 0: not known
   int64_t prefill_budget = 0;     // of the last step: tokens that it might spend on prefills
   double step_cost_error = 0;     // mean |predicted - real| / real of step times
-  int64_t prompt_tokens = 0;      // counters from here on
+  int64_t added_tokens = 0;       // counters from here on: of all prompts that came
+  int64_t prompt_tokens = 0;
   int64_t generation_tokens = 0;  // taken in by their sequences
   int64_t preemptions = 0;
   int64_t steps = 0;

@@ -60,6 +60,7 @@ void Scheduler::Add(uint64_t id, std::shared_ptr<const GenerateRequest> request,
   line_.Open(sequence.get());
   SetTargets(sequence.get());
   line_.Add(sequence.get());
+  counters_.added_tokens += sequence->prompt_tokens();
   const bool is_new = sequences_.emplace(id, std::move(sequence)).second;
   ENGINE_CHECK(is_new) << "sequence " << id << " exists";
 }
@@ -288,12 +289,22 @@ void Scheduler::Sweep() {
   ended_.clear();
 }
 
+// Tokens of prompts a second: those that are found in memory take no time.
+double Scheduler::PromptRate() const { return mean_prefill_rate_ / std::max(mean_missing_, 0.01); }
+
 // How long a request that comes now will wait for its first token's computation to begin: until
 // what is before it is computed, and until it has a seat, which those who have one keep for their
 // mean time.
 double Scheduler::PredictedWait() const {
   double wait = 0;
-  if (mean_prefill_rate_ > 0) wait = static_cast<double>(line_.known_tokens()) / mean_prefill_rate_;
+  if (mean_prefill_rate_ > 0) {
+    int64_t begun = 0;
+    for (const Sequence* sequence : running_) {
+      if (sequence->pending() > 1) begun += sequence->pending();
+    }
+    wait = static_cast<double>(begun) / mean_prefill_rate_ +
+           static_cast<double>(line_.known_tokens()) / PromptRate();
+  }
   // When some wait, no more could run than do: be it for want of slots or of blocks.
   const auto running = static_cast<double>(running_.size());
   const bool full = !line_.empty() || running >= running_max_;
@@ -309,6 +320,9 @@ EngineStats Scheduler::stats() const {
   stats.kv_blocks_used = kv_.used_blocks();
   stats.kv_blocks_idle = kv_.idle_blocks();
   stats.predicted_wait = PredictedWait();
+  stats.prefill_rate = PromptRate();
+  if (mean_seat_seconds_ > 0)
+    stats.ending_rate = static_cast<double>(running_.size()) / mean_seat_seconds_;
   stats.kv_block_size = kv_.block_size();
   return stats;
 }

@@ -145,6 +145,7 @@ class Scheduler {
   void TakeToken(Sequence* sequence, const SliceResult& result, Clock::time_point now,
                  std::vector<SequenceEvent>* events);
   double PredictedWait() const;
+  double PromptRate() const;
   void CountComputed(const PlannedSlice& slice);
   void Publish(const PlannedSlice& slice);
   void End(Sequence* sequence);
@@ -187,6 +188,7 @@ class Scheduler {
   double mean_generated_ = 0;
   double mean_seat_seconds_ = 0;
   double mean_prefill_rate_ = 0;  // tokens a second, in steps that had some
+  double mean_missing_ = 1;       // of the tokens of those taken in, the share not found in memory
   Clock::time_point now_;         // of the last call that told it
   uint64_t last_step_ = 0;
   uint64_t last_order_ = 0;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int32_t kPassedMax = 32;
 constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
+constexpr double kRecent = 0.05;         // of a mean over the last twenty or so
 constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
@@ -229,6 +230,8 @@ void Scheduler::CountFound(Sequence* sequence) {
   const int32_t found = match_.tokens(kv_.block_size());
   sequence->planned = sequence->computed = found;
   if (sequence->computed_high == 0) {
+    mean_missing_ +=
+        kRecent * (1.0 - static_cast<double>(found) / sequence->known() - mean_missing_);
     sequence->cached_tokens = found;
     counters_.prefix_query_tokens += sequence->prompt_tokens();
     counters_.prefix_hit_tokens += found;

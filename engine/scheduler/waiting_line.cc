@@ -41,29 +41,37 @@ int32_t WaitingLine::Account(const std::string& name) {
   return account;
 }
 
-double WaitingLine::LeastServed() const {
+// What a tenant that had nobody waiting is counted as having had, when somebody comes: as much as
+// the least served of those that wait; if none do, as the one that waited last, which has gone on
+// being served.
+double WaitingLine::Floor() const {
   double least = -1;
   for (const Tenant& tenant : tenants_) {
-    if (tenant.open > 0 && (least < 0 || tenant.served < least)) least = tenant.served;
+    if (tenant.waiting > 0 && (least < 0 || tenant.served < least)) least = tenant.served;
   }
-  return least;
+  if (least < 0) least = tenants_[static_cast<size_t>(waited_last_)].served;
+  return std::max(least, floor_);
 }
 
 void WaitingLine::Open(Sequence* sequence) {
   sequence->tenant = Account(sequence->request->tenant);
-  Tenant& tenant = TenantOf(*sequence);
-  if (tenant.open == 0) {
-    const double least = LeastServed();
-    floor_ = std::max(floor_, least);
-    tenant.served = std::max(tenant.served, floor_);
-  }
-  ++tenant.open;
+  ++TenantOf(*sequence).open;
 }
 
 void WaitingLine::Close(Sequence* sequence) {
   Tenant& tenant = TenantOf(*sequence);
   ENGINE_CHECK(tenant.open > 0) << tenant.name;
-  if (--tenant.open == 0) floor_ = std::max(floor_, std::max(LeastServed(), 0.0));
+  --tenant.open;
+}
+
+void WaitingLine::CountWaiting(Tenant* tenant, int32_t change) {
+  if (tenant->waiting == 0 && change > 0) {
+    floor_ = Floor();
+    tenant->served = std::max(tenant->served, floor_);
+  }
+  tenant->waiting += change;
+  size_ += change;
+  if (tenant->waiting == 0) waited_last_ = static_cast<int32_t>(tenant - tenants_.data());
 }
 
 void WaitingLine::Add(Sequence* sequence) {
@@ -71,8 +79,7 @@ void WaitingLine::Add(Sequence* sequence) {
   const auto [line, is_new] = tenant.lines.try_emplace(sequence->request->priority);
   if (is_new) line->second.StartRound(now_);
   line->second.Add(sequence);
-  ++tenant.waiting;
-  ++size_;
+  CountWaiting(&tenant, 1);
   sequence->tokens_in_line = sequence->known();
   known_tokens_ += sequence->tokens_in_line;
 }
@@ -83,8 +90,7 @@ void WaitingLine::Remove(Sequence* sequence) {
   ENGINE_CHECK(line != tenant.lines.end()) << "sequence " << sequence->id;
   line->second.Remove(sequence);
   if (line->second.empty()) tenant.lines.erase(line);
-  --tenant.waiting;
-  --size_;
+  CountWaiting(&tenant, -1);
   known_tokens_ -= sequence->tokens_in_line;
 }
 
@@ -93,8 +99,7 @@ void WaitingLine::Sweep() {
     for (auto& [priority, line] : tenant.lines) {
       line.Sweep([&](const Sequence& sequence) {
         known_tokens_ -= sequence.tokens_in_line;
-        --tenant.waiting;
-        --size_;
+        CountWaiting(&tenant, -1);
       });
     }
     std::erase_if(tenant.lines, [](const auto& line) { return line.second.empty(); });

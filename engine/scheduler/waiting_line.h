@@ -22,8 +22,8 @@ namespace sluice::engine {
 // starves. Then by priority (a lower number first). Of equal priority by the tenant that has had
 // least service, counted in tokens over its weight (the virtual token counter of Sheng et al. 2024,
 // "Fairness in Serving Large Language Models"); in a tenant's line as UrgencyLine has it. A tenant
-// that comes back after a pause is counted as having had as much as those that stayed, so that
-// nobody saves up. No tenant's absence leaves anything unused.
+// that had nobody waiting is counted as having had as much as those that had, so that nobody saves
+// up, and nobody pays for what nobody else wanted. No tenant's absence leaves anything unused.
 //
 // Engine thread only.
 class WaitingLine {
@@ -88,7 +88,8 @@ class WaitingLine {
   }
   int32_t Account(const std::string& name);
   bool MayRunOneMore(const Tenant& tenant) const;
-  double LeastServed() const;
+  double Floor() const;
+  void CountWaiting(Tenant* tenant, int32_t change);
 
   const Options options_;
   const int32_t kv_blocks_;
@@ -96,7 +97,8 @@ class WaitingLine {
   std::unordered_map<std::string, int32_t> account_of_;
   int32_t size_ = 0;
   int64_t known_tokens_ = 0;
-  double floor_ = 0;  // what the least served of the busy tenants had when there last was one
+  double floor_ = 0;         // the last one, so that none falls below it
+  int32_t waited_last_ = 0;  // the account
   Clock::time_point now_;
 };
 

@@ -16,34 +16,42 @@ TEST(DrainRateTest, WithoutAnythingKnownItIsOneSecond) {
   EXPECT_EQ(rate.RetryAfterSeconds(At(0)), 1);
 }
 
-TEST(DrainRateTest, ItIsWhatTheMeasuredRateTakesForThoseWhoCameBefore) {
+TEST(DrainRateTest, TheRefusedComeBackOneAfterAnotherAtHalfTheMeasuredRate) {
   DrainRate rate;
   // Two answers a second, long enough for the mean to settle.
   for (int i = 0; i < 200; ++i) rate.OnEnded(1, At(i * 0.5));
-  rate.OnRefused(20, At(100));
-  const int seconds = rate.RetryAfterSeconds(At(100));
-  EXPECT_GE(seconds, 9);
-  EXPECT_LE(seconds, 12);
-  // Each answer that ends lets one of the line in.
-  for (int i = 0; i < 20; ++i) rate.OnEnded(1, At(100 + i * 0.5));
-  EXPECT_EQ(rate.RetryAfterSeconds(At(110)), 1);
+  for (int i = 1; i <= 20; ++i) {
+    rate.OnRefused(1, 0, At(100));
+    EXPECT_NEAR(rate.RetryAfterSeconds(At(100)), i, 0.1 * i + 1) << i;
+  }
+  // A line that has had its time is gone.
+  EXPECT_EQ(rate.RetryAfterSeconds(At(130)), 1);
+  rate.OnRefused(1, 2, At(130));
+  EXPECT_LE(rate.RetryAfterSeconds(At(130)), 2);
+}
+
+TEST(DrainRateTest, BeforeAnythingHasEndedTheExpectedRateCounts) {
+  DrainRate rate;
+  for (int i = 0; i < 40; ++i) rate.OnRefused(1, 4, At(0));
+  EXPECT_EQ(rate.RetryAfterSeconds(At(0)), 20);
 }
 
 TEST(DrainRateTest, NothingThatEndedForLongMeansALongButBoundedWait) {
   DrainRate rate;
   rate.OnEnded(1, At(0));
-  EXPECT_GT(rate.RetryAfterSeconds(At(30)), 100);
-  EXPECT_EQ(rate.RetryAfterSeconds(At(10000)), 600);
+  rate.OnRefused(5, 0, At(60));
+  EXPECT_GT(rate.RetryAfterSeconds(At(60)), 100);
+  for (int i = 0; i < 100; ++i) rate.OnRefused(1000, 0, At(61));
+  EXPECT_EQ(rate.RetryAfterSeconds(At(61)), 600);
 }
 
 TEST(DrainRateTest, IdleTimeTellsNothing) {
   DrainRate rate;
   rate.OnBusy(At(0));
   for (int i = 0; i < 200; ++i) rate.OnEnded(1, At(i * 0.5));
-  const int before = rate.RetryAfterSeconds(At(99.5));
   rate.OnBusy(At(100000));
-  EXPECT_EQ(rate.RetryAfterSeconds(At(100000)), before);
-  EXPECT_EQ(before, 1);
+  rate.OnRefused(10, 0, At(100000));
+  EXPECT_NEAR(rate.RetryAfterSeconds(At(100000)), 10, 2);
 }
 
 }  // namespace

@@ -250,6 +250,50 @@ TEST(SchedulerFairTest, ADeadlineEndsWhatWaitsAndWhatRuns) {
   EXPECT_EQ(rig.scheduler().stats().kv_blocks_used, 0);
 }
 
+// Tokens of each tenant in the next steps, when both send more than there is room for.
+std::map<std::string, double> ServedBoth(SchedulerRig* rig, int32_t steps) {
+  std::map<std::string, double> before, after;
+  const auto count = [&](std::map<std::string, double>* served) {
+    for (const auto& [id, outcome] : rig->outcomes())
+      (*served)[outcome.request->tenant] += static_cast<double>(outcome.tokens.size());
+  };
+  count(&before);
+  for (int32_t step = 0; step < steps; ++step) {
+    for (const char* tenant : {"old", "new"}) {
+      if (step % 4 == 0) rig->Add(Request(*rig, tenant, 4, 4));
+    }
+    EXPECT_TRUE(rig->Plan());
+    rig->Commit();
+  }
+  count(&after);
+  for (auto& [tenant, tokens] : after) tokens -= before[tenant];
+  return after;
+}
+
+TEST(SchedulerFairTest, NobodyPaysForWhatNobodyElseWanted) {
+  for (const bool pause : {false, true}) {
+    auto options = SmallOptions(2);
+    options.line.patience_seconds = 1e9;
+    SchedulerRig rig(Worker(), options);
+    // Much, alone; at its end with one answer that still runs, or none.
+    for (int i = 0; i < 50; ++i) rig.Add(Request(rig, "old", 4, 100));
+    if (pause) {
+      rig.RunAll();
+    } else {
+      const uint64_t last = rig.Add(Request(rig, "old", 4, 900));
+      while (rig[last].tokens.size() < 300) {
+        ASSERT_TRUE(rig.Plan());
+        rig.Commit();
+      }
+    }
+    // The new one comes first after the pause.
+    rig.Add(Request(rig, "new", 4, 4));
+    auto served = ServedBoth(&rig, 200);
+    EXPECT_GT(served["old"], served["new"] / 3) << pause;
+    EXPECT_GT(served["new"], served["old"] / 3) << pause;
+  }
+}
+
 TEST(SchedulerFairTest, WhoWasTakenInForItsPatienceGivesWayToNoPriority) {
   auto options = SmallOptions(1);
   options.line.patience_seconds = 0.05;
