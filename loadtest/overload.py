@@ -22,6 +22,8 @@ def arguments():
     result.add_argument("--prompt", type=int, default=128, help="tokens (%(default)s)")
     result.add_argument("--answer", type=int, default=48, help="tokens (%(default)s)")
     result.add_argument("--ttft-limit", type=float, default=1, help="seconds (%(default)s)")
+    result.add_argument("--wait-share", type=float, default=0.4,
+                        help="with --sluiced: of that limit, the most to wait for (%(default)s)")
     result.add_argument("--itl-limit", type=float, default=0.1, help="seconds, of an answer's mean (%(default)s)")
     result.add_argument("--first-rate", type=float, default=1, help="requests/s (%(default)s)")
     result.add_argument("--rate-factor", type=float, default=1.5, help="from a rate to the next (%(default)s)")
@@ -31,14 +33,16 @@ def arguments():
     result.add_argument("--overload", type=float, default=3, help="times the capacity (%(default)s)")
     result.add_argument("--seconds", type=float, default=60, help="of the overload (%(default)s)")
     result.add_argument("--drain-seconds", type=float, default=20, help="after each load (%(default)s)")
+    result.add_argument("--retry-seconds", type=float, default=240, help="after the overload (%(default)s)")
     result.add_argument("--retry-share", type=float, default=0.1,
                         help="of the refused that come back once, after Retry-After (%(default)s)")
     return result
 
 
 def server_flags(args):
-    """It refuses what would wait longer than the limit, and steps keep the pace that is asked for."""
-    return {"max-wait": f"{round(args.ttft_limit * 1000)}ms", "inter-token-target": f"{round(args.itl_limit * 1000)}ms"}
+    """Steps keep the pace that is asked for, and who would wait for much of the time that its first token may take is
+    refused: the rest is for its own prompt, and for the wait being only foretold."""
+    return {"max-wait": f"{round(args.wait_share * args.ttft_limit * 1000)}ms", "inter-token-target": f"{round(args.itl_limit * 1000)}ms"}
 
 
 async def offer(run, prompts, source, args, rate, seconds, label, retry_share=0.0):
@@ -48,9 +52,6 @@ async def offer(run, prompts, source, args, rate, seconds, label, retry_share=0.
     end_s = begin_s + seconds
 
     async def retry(due_s):
-        # Those that were told to come back when this is over would say nothing about a loaded server.
-        if due_s >= end_s:
-            return
         await arrivals.sleep_until(due_s)
         await run.complete(prompts.new(args.prompt), args.answer, label=label + " retry", due_s=due_s)
 
@@ -62,7 +63,7 @@ async def offer(run, prompts, source, args, rate, seconds, label, retry_share=0.
     tasks = await arrivals.open_loop(arrivals.poisson(source, rate, seconds), send)
     await arrivals.sleep_until(end_s)
     await arrivals.finish(tasks, args.drain_seconds)
-    await arrivals.finish(retries, args.drain_seconds)
+    await arrivals.finish(retries, args.retry_seconds)
     return begin_s, end_s
 
 
@@ -107,6 +108,8 @@ def overload_figures(run, begin_s, end_s, args):
                            "retry_after_s": summary(told), "without_retry_after": len(no) - len(told)}
     figures["retries"] = {"count": len(retries), "admitted": sum(s.status == 200 for s in retries),
                           "good": sum(good(s, args.ttft_limit, args.itl_limit) for s in retries)}
+    during = [sample for sample in retries if sample.due_s < end_s]
+    figures["retries"]["during"] = {"count": len(during), "admitted": sum(s.status == 200 for s in during)}
     figures["retries"]["admitted_share"] = ratio(figures["retries"]["admitted"], len(retries))
     sizes = [rest for at, _, rest in run.memory if begin_s <= at + run.origin_s <= end_s]
     figures["memory_bytes"] = {"first": sizes[0], "last": sizes[-1], "max": max(sizes)} if sizes else None
@@ -125,7 +128,8 @@ def print_overload(figures, curve_best, capacity):
         ["refusals' latency", f"P50 {ms(refusals['latency_s']['p50'])}, P99 {ms(refusals['latency_s']['p99'])} ms"],
         ["Retry-After", f"P50 {number(wait['p50'], 0)}, P99 {number(wait['p99'], 0)} s; "
                         f"missing in {refusals['without_retry_after']}"],
-        ["retries after it", f"{retries['count']}, admitted {percent(retries['admitted_share'])}"],
+        ["retries after it", f"{retries['count']}, admitted {percent(retries['admitted_share'])}; of those that came "
+                             f"while the overload lasted {retries['during']['admitted']} of {retries['during']['count']}"],
         ["admitted", f"{figures['admitted']}, first token late or never {figures['first_token_late']} "
                      f"({percent(figures['first_token_late_share'])})"],
         ["admitted, TTFT", f"P50 {ms(figures['ttft_s']['p50'], 0)}, P99 {ms(figures['ttft_s']['p99'], 0)} ms"],
