@@ -11,6 +11,7 @@ namespace {
 constexpr int32_t kPassedMax = 32;
 constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
 constexpr double kRecent = 0.05;         // of a mean over the last twenty or so
+constexpr double kSparedMost = 0.15;     // of a target
 constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
@@ -76,13 +77,15 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
     first = sequence->planned;
     break;
   }
+  // A target is for nearly all steps, not for half of them; but where steps scatter whatever they
+  // compute, sparing more would only cost throughput.
+  const double spared = std::min(kErrorsSpared * cost_.mean_error(), kSparedMost * draft.target);
   const auto fits = [&](int32_t tokens) {
     StepWork work = draft.record.work;
     ++work.sequences;
     work.tokens += tokens;
     work.attended += tokens * (first + (tokens + 1) / 2.0);
-    // A target is for nearly all steps, not for half of them.
-    return cost_.Predict(work) + kErrorsSpared * cost_.mean_error() <= draft.target;
+    return cost_.Predict(work) + spared <= draft.target;
   };
   int32_t low = 0, high = draft.budget;  // low fits, or nothing does
   while (low < high) {
