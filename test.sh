@@ -10,9 +10,6 @@ STAGES=("$@")
 [ ${#STAGES[@]} -gt 0 ] || STAGES=(house release python asan tsan fuzz)
 REPORTS="$ROOT/build/reports"
 FAILED_STAGES=()
-# What the stages build, each by its own CMake preset.
-TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_metrics_test server_http_test server_answer_stream_test"
-declare -A TARGETS=([release]=all [asan]=all [tsan]="$TSAN_TESTS" [fuzz]=fuzzers)
 
 prepare() {
   mkdir -p "$ROOT/build" "$REPORTS"
@@ -32,44 +29,11 @@ stage() {
   say "stage $name took $((SECONDS - begin)) s"
 }
 
-# Most tests keep one core busy at most: meanwhile the others build, at the lowest priority, what later stages need.
-AHEAD=
-build_ahead() {
-  local presets=() name later=
-  for name in "${STAGES[@]}"; do
-    [ -z "$later" ] || [ -z "${TARGETS[$name]:-}" ] || presets+=("$name")
-    [ "$name" != "$1" ] || later=yes
-  done
-  [ ${#presets[@]} -gt 0 ] || return 0
-  set -m  # a process group of its own, which can be stopped as a whole
-  (
-    renice -n 19 -p "$BASHPID" >/dev/null
-    for name in "${presets[@]}"; do build "$name" ${TARGETS[$name]}; done
-  ) >"$REPORTS/build-ahead.log" 2>&1 &
-  AHEAD=$!
-  set +m
-}
-# Half-built folders are no harm: what is left is built by whoever needs it.
-stop_building_ahead() {
-  [ -n "$AHEAD" ] || return 0
-  kill -TERM -- "-$AHEAD" 2>/dev/null || true
-  wait "$AHEAD" 2>/dev/null || true
-  AHEAD=
-}
-trap stop_building_ahead EXIT
-
-# build_stage NAME: builds what it needs, with nothing beside it.
-build_stage() {
-  stop_building_ahead
-  build "$1" ${TARGETS[$1]}
-}
-
-# run_ctest PRESET CTEST_ARGUMENT...
+# run_ctest PRESET "TARGETS" CTEST_ARGUMENT...
 run_ctest() {
-  local preset=$1
-  shift
-  build_stage "$preset" || return 1
-  build_ahead "$preset"
+  local preset=$1 targets=$2
+  shift 2
+  build "$preset" $targets
   ctest --test-dir "$ROOT/build/$preset" --output-on-failure --output-junit "$REPORTS/$preset.xml" "$@"
 }
 
@@ -81,26 +45,26 @@ run_pytest() {
 }
 
 run_house() { run_pytest house "$ROOT/tests/house"; }
-run_release() { run_ctest release -LE slow; }
+run_release() { run_ctest release all -LE slow; }
 run_python() {
-  build_stage release || return 1
-  build_ahead python
+  build release all
   run_pytest python "$ROOT/tests/server" "$ROOT/tests/engine"
 }
 # The comparisons of figures on the whole model run in Release alone: they take the sanitizers many minutes, and
 # the same code runs here on small models.
 run_asan() {
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 SLUICE_TEST_SCALE=0.1 \
-    run_ctest asan -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test|engine_reuse_test)$'
+    run_ctest asan all -LE slow -E '^(golden_test|golden_reference_test|engine_identity_test|engine_reuse_test)$'
 }
 # What has threads of its own.
+TSAN_TESTS="kernels_threads_test engine_base_test engine_test engine_exec_test server_metrics_test server_http_test server_answer_stream_test"
 run_tsan() {
   TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1" SLUICE_TEST_SCALE=0.1 \
-    run_ctest tsan -R "^(${TSAN_TESTS// /|})\$"
+    run_ctest tsan "$TSAN_TESTS" -R "^(${TSAN_TESTS// /|})\$"
 }
 # Only the code under test is built, with clang.
 run_fuzz() {
-  build_stage fuzz || return 1
+  build fuzz fuzzers
   python3 "$ROOT/tests/fuzz/run.py" "$ROOT/build/fuzz" --seconds "${SLUICE_FUZZ_SECONDS:-30}" --report "$REPORTS/fuzz.xml"
 }
 
