@@ -6,8 +6,7 @@
 //
 // One vector lane is one weight row, so nothing is ever summed across lanes, and each result sees
 // the same float operations in the same order whatever the number of columns: acc = fma(dot,
-// d * scale, acc), for refined blocks the same of fine, then acc = fma(m, sum, acc). Columns next
-// to a refined one may add a fine product of zeros, which changes no bit of a sum that began at +0.
+// d * scale, acc), for refined blocks the same of fine, then acc = fma(m, sum, acc).
 //
 // A tile is one panel of kLanes rows times C columns; each block's quants are unpacked once for all
 // C. Cost for one block and column: AVX-512 VNNI 8 vpdpbusd (256 multiply-adds each) and 3 or 4
@@ -47,7 +46,7 @@ struct ColumnBlock {
   int8_t fine[C][32];
   Q8Part of_q[C], of_fine[C];
   float sum[C];
-  int32_t refined[C];  // the first of a group that takes turns: whether any of them is
+  int32_t refined[C];
 };
 static_assert(sizeof(ColumnBlock<1>) == sizeof(Q8Block));
 
@@ -55,12 +54,6 @@ template <int C>
 SLUICE_INLINE const ColumnBlock<C>& BlockOf(const Tile& tile, int64_t block) {
   return reinterpret_cast<const ColumnBlock<C>*>(tile.in)[block];
 }
-SLUICE_INLINE int32_t FourBytes(const int8_t* q, int group) {
-  int32_t bytes;
-  __builtin_memcpy(&bytes, q + 4 * group, 4);
-  return bytes;
-}
-
 template <int C>
 const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
   const std::byte* in = task.in + column * task.in_stride;
@@ -73,7 +66,6 @@ const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
       __builtin_memcpy(out[b].fine[c], blocks[b].fine, 32);
       out[b].of_q[c] = blocks[b].of_q, out[b].of_fine[c] = blocks[b].of_fine;
       out[b].sum[c] = blocks[b].sum, out[b].refined[c] = blocks[b].refined;
-      if (c % kInTurns != 0) out[b].refined[c - c % kInTurns] |= blocks[b].refined;
     }
   }
   return reinterpret_cast<const std::byte*>(out);
@@ -85,6 +77,17 @@ SLUICE_INLINE I32 LoadBytes(const std::byte* p) { return _mm512_loadu_si512(p); 
 SLUICE_INLINE I32 ShiftNibbles(I32 x) { return _mm512_srli_epi16(x, 4); }
 SLUICE_INLINE I32 Nibbles() { return _mm512_set1_epi8(0x0F); }
 
+// dots += the products of 4 unsigned weights a lane with 4 activations. The instruction can read
+// and repeat the activations itself; g++ 12 makes it two, of which fewer fit into the scheduler.
+SLUICE_INLINE void AddDot(I32* dots, I32 w, const int8_t* a) {
+  struct Four {
+    int8_t bytes[4];
+  };
+  asm("vpdpbusd %2%{1to16%}, %1, %0"
+      : "+v"(*dots)
+      : "v"(w), "m"(*reinterpret_cast<const Four*>(a)));
+}
+
 // Dot products of G columns with 8 groups of 4 unsigned weights a lane. The columns take turns:
 // each instruction waits for the one before it in its column, and the scheduler sees only so far.
 template <int G>
@@ -93,7 +96,7 @@ SLUICE_INLINE void DotColumns(const I32 (&w)[8], const int8_t (*a)[32], I32* dot
   for (int g = 0; g < 8; ++g) {
 #pragma GCC unroll 4
     for (int c = 0; c < G; ++c) {
-      dots[c] = _mm512_dpbusd_epi32(dots[c], w[g], Set1I(FourBytes(a[c], g)));
+      AddDot(&dots[c], w[g], a[c] + 4 * g);
     }
   }
 }
@@ -105,6 +108,11 @@ SLUICE_INLINE I32 LoadBytes(const std::byte* p) {
 }
 SLUICE_INLINE I32 ShiftNibbles(I32 x) { return _mm256_srli_epi16(x, 4); }
 SLUICE_INLINE I32 Nibbles() { return _mm256_set1_epi8(0x0F); }
+SLUICE_INLINE int32_t FourBytes(const int8_t* q, int group) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, q + 4 * group, 4);
+  return bytes;
+}
 
 // Dot products of G columns with 8 groups of 4 weights of 4 bits a lane. The sum of 8 pairs of
 // products is at most 8 * 2 * 15 * 127 = 30480 and fits into 16 bits.
@@ -196,7 +204,11 @@ struct ColumnGroup {
   template <int G>
   __attribute__((always_inline)) void Run(int first) const {
     Add<G>(first, a.q + first, a.of_q + first);
-    if (a.refined[first] != 0) Add<G>(first, a.fine + first, a.of_fine + first);
+    // Which blocks are refined is the same for all panels of a tile: the branches are foreseen.
+#pragma GCC unroll 4
+    for (int c = first; c < first + G; ++c) {
+      if (a.refined[c] != 0) Add<1>(c, a.fine + c, a.of_fine + c);
+    }
   }
 };
 
