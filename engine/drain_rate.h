@@ -27,26 +27,21 @@ class DrainRate {
     ended_ += answers;
   }
 
-  // A caller who wanted `answers` places was refused at `now`. `expected_rate`: answers a second,
-  // by how long they take; 0 when it is not known.
-  void OnRefused(int answers, double expected_rate, Clock::time_point now) {
+  // A caller who wanted `answers` places was refused at `now`: seconds after which it may come
+  // back, whole, in [1, 600]. `expected_rate`: answers a second, by how long they take; 0 when it
+  // is not known.
+  int Appoint(int answers, double expected_rate, Clock::time_point now) {
     std::lock_guard lock(mu_);
     Decay(now);
     // What has been seen of the window so far, in its weights.
-    const double lived = std::chrono::duration<double>(now - first_).count();
+    const double lived = Seconds(now - first_);
     const double seen = kWindowSeconds * (1 - std::exp(-lived / kWindowSeconds));
     double rate = std::max(ended_ / std::max(seen, 1.0), expected_rate);
     if (rate <= 0) rate = kUnknownRate;
     const double more = std::min(answers / (kShare * rate), kSecondsMax);
     appointment_ =
         std::min(std::max(appointment_, now) + DurationOf(more), now + DurationOf(kSecondsMax));
-  }
-
-  // Of the one who was refused last. Whole seconds, in [1, 600].
-  int RetryAfterSeconds(Clock::time_point now) {
-    std::lock_guard lock(mu_);
-    const double seconds = std::chrono::duration<double>(appointment_ - now).count();
-    return static_cast<int>(std::clamp(std::ceil(seconds), 1.0, kSecondsMax));
+    return static_cast<int>(std::clamp(std::ceil(Seconds(appointment_ - now)), 1.0, kSecondsMax));
   }
 
  private:
@@ -55,13 +50,9 @@ class DrainRate {
   static constexpr double kUnknownRate = 1;
   static constexpr double kSecondsMax = 600;
 
-  static Clock::duration DurationOf(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
-
   void Decay(Clock::time_point now) {
     if (first_ == Clock::time_point()) first_ = last_ = now;
-    const double seconds = std::chrono::duration<double>(now - last_).count();
+    const double seconds = Seconds(now - last_);
     if (seconds <= 0) return;
     last_ = now;
     ended_ *= std::exp(-seconds / kWindowSeconds);

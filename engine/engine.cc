@@ -122,11 +122,9 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
 absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>& request,
                                    std::vector<uint64_t>* ids) {
   if (refusing != nullptr) return Unavailable(refusing);
-  if (open + request->n > open_max) {
-    drain_rate.OnRefused(request->n, loop->stats().ending_rate, Clock::now());
+  if (open + request->n > open_max)
     return ResourceExhausted(absl::StrCat("too many requests: ", open,
                                           " answers run or wait, at most ", open_max, " may"));
-  }
   SLUICE_RETURN_IF_ERROR(quotas.Take(*request, Clock::now()));
   if (open == 0) drain_rate.OnBusy(Clock::now());
   open += request->n;
@@ -159,7 +157,6 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
     limit = std::min(limit, Seconds(request.deadline - now) - own);
   }
   if (wait <= limit) return absl::OkStatus();
-  drain_rate.OnRefused(request.n, stats.ending_rate, now);
   return ResourceExhausted(absl::StrCat("too many requests: a new one would wait about ", wait,
                                         " s, at most ", std::max(limit, 0.0), " s may it"));
 }
@@ -230,7 +227,9 @@ absl::Status Engine::WriteFlightRecord(const std::string& path) {
 
 EngineStats Engine::stats() const { return impl_->loop->stats(); }
 
-int Engine::RetryAfterSeconds() const { return impl_->drain_rate.RetryAfterSeconds(Clock::now()); }
+int Engine::AppointRetry(int answers) {
+  return impl_->drain_rate.Appoint(answers, stats().ending_rate, Clock::now());
+}
 
 bool Engine::Drain(std::chrono::milliseconds grace) {
   impl_->Refuse("the engine is draining");

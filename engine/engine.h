@@ -26,9 +26,9 @@ struct EngineOptions {
   // Sequences beyond running_max that may be in the engine, from Submit to the final chunk; one
   // more is refused with ResourceExhausted.
   int32_t waiting_max = 1024;
-  // A request that would wait longer than this for its first step, by what is before it and how fast
-  // that is served, is refused with ResourceExhausted; so is one whose prompt would not be computed
-  // by its deadline. 0: no limit.
+  // A request that would wait longer than this for its first step, by what is before it and how
+  // fast that is served, is refused with ResourceExhausted; so is one whose prompt would not be
+  // computed by its deadline. 0: no limit.
   std::chrono::milliseconds wait_max{0};
   bool share_prefixes = true;  // keep what is computed for requests that begin alike
   int32_t prefills_max = 8;    // prompts that are partly computed at once
@@ -87,9 +87,10 @@ class Engine {
   bool Look(size_t sequences_max, std::function<void(EngineState)> see) const;
   // Writes what is recorded of the scheduler's doings to a file; it holds prompts' tokens.
   absl::Status WriteFlightRecord(const std::string& path);
-  // Seconds until a request refused now may expect a place, from the measured drain rate; at
-  // least 1.
-  int RetryAfterSeconds() const;
+  // A caller who wanted `answers` places was refused, by the engine or before it was asked: seconds
+  // after which it may expect them, at least 1. Each call puts one more in the line of those who
+  // come back, which moves at the measured drain rate.
+  int AppointRetry(int answers);
 
   // Accepts nothing more; returns true when all that ran has ended, false when `grace` passed first
   // (what then still runs ends with kCancelled).

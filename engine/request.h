@@ -13,6 +13,9 @@ namespace sluice::engine {
 
 using Clock = std::chrono::steady_clock;
 inline double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+inline Clock::duration DurationOf(double seconds) {
+  return std::chrono::round<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 // When an answer ends, besides by its end-of-turn tokens.
 struct StopParams {

@@ -9,13 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/request.h"
-
 namespace sluice::engine {
-
-inline Clock::duration DurationOf(double seconds) {
-  return std::chrono::round<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 // Which of the steps that were measured those of a simulation are like: what was measured is played
 // on, a stretch of time from a random place, then another one. Steps drawn one by one would miss

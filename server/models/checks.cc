@@ -37,11 +37,11 @@ absl::Status CheckRoom(const ServedModel& model, int64_t answers) {
                                    std::to_string(model.facts.waiting_max) + " may");
 }
 
-int RetryAfterSeconds(const absl::Status& status, const ServedModel* model) {
+int RetryAfterSeconds(const absl::Status& status, const ServedModel* model, int answers) {
   if (const int seconds = engine::RetryAfterOf(status); seconds > 0) return seconds;
   if (absl::IsResourceExhausted(status)) {
-    const engine::Engine* engine = model == nullptr ? nullptr : model->engine.load();
-    return engine == nullptr ? 1 : engine->RetryAfterSeconds();
+    engine::Engine* engine = model == nullptr ? nullptr : model->engine.load();
+    return engine == nullptr ? 1 : engine->AppointRetry(answers);
   }
   return absl::IsUnavailable(status) ? 1 : 0;
 }

@@ -24,8 +24,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> FindModel(const ModelRegistry& regi
 // model's engine must be there.
 absl::Status CheckRoom(const ServedModel& model, int64_t answers);
 
-// Seconds after which a caller that got `status` may try again; 0: that status does not pass.
-// `model` may be null.
-int RetryAfterSeconds(const absl::Status& status, const ServedModel* model);
+// Seconds after which a caller that got `status` may try again with a request for `answers`; 0:
+// that status does not pass. To be asked once for each refusal. `model` may be null.
+int RetryAfterSeconds(const absl::Status& status, const ServedModel* model, int answers = 1);
 
 }  // namespace sluice::server

@@ -121,7 +121,7 @@ std::variant<Service::ModelPtr, ApiError> Service::FindModel(const std::string& 
 std::optional<ApiError> Service::Overloaded(const ServedModel& model, int64_t answers) const {
   const absl::Status status = CheckRoom(model, answers);
   if (status.ok()) return std::nullopt;
-  return FromStatus(status, RetryAfterSeconds(status, &model));
+  return FromStatus(status, RetryAfterSeconds(status, &model, static_cast<int>(answers)));
 }
 
 void Service::Chat(const ExchangePtr& exchange, const TicketPtr& ticket) {
@@ -182,7 +182,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
   int64_t tokens = 0;
   for (const auto& prompt : setup.prompts) tokens += static_cast<int64_t>(prompt.size());
   if (const absl::Status full = ticket->AddPromptTokens(tokens * fields.n); !full.ok()) {
-    ApiError error = FromStatus(full, engine->RetryAfterSeconds());
+    ApiError error = FromStatus(full, RetryAfterSeconds(full, model.get(), fields.n));
     if (error.status == 429) error.code = "prompt_tokens_full";
     return Refuse(exchange, error);
   }
@@ -215,7 +215,7 @@ void Service::Generate(const ExchangePtr& exchange, const ModelPtr& model, Commo
         engine->Submit(std::move(request), answer->Sink(static_cast<int32_t>(i)));
     if (!status.ok()) {
       answer->Abort();
-      return Refuse(exchange, FromStatus(status, RetryAfterSeconds(status, model.get())));
+      return Refuse(exchange, FromStatus(status, RetryAfterSeconds(status, model.get(), base->n)));
     }
   }
   answer->Open();

@@ -28,18 +28,28 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
+  void Close() {
+    std::lock_guard lock(mu_);
+    open_ = false;
+  }
   // The hook for SimulatedWorker::Options::before_step.
   std::function<void(uint64_t)> Hook() {
     return [this](uint64_t step) {
       std::unique_lock lock(mu_);
       reached_ = step;
+      held_ = !open_;
       changed_.notify_all();
       changed_.wait(lock, [this] { return open_; });
+      held_ = false;
     };
   }
   void WaitUntilReached(uint64_t step) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return reached_ >= step; });
+  }
+  void WaitUntilHeld() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return held_; });
   }
 
  private:
@@ -47,6 +57,7 @@ class Gate {
   std::condition_variable changed_;
   uint64_t reached_ = 0;
   bool open_ = false;
+  bool held_ = false;
 };
 
 std::shared_ptr<engine::GenerateRequest> Endless(std::string id) {
@@ -75,12 +86,72 @@ TEST(EngineLifeTest, ARequestThatWouldWaitTooLongIsRefused) {
   auto refused = std::make_shared<RecordingSink>(1);
   const absl::Status status = simulated.engine->Submit(MakeRequest("late", Bytes("q"), 5), refused);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_GE(simulated.engine->RetryAfterSeconds(), 1);
+  EXPECT_GE(simulated.engine->AppointRetry(1), 1);
   auto expired = MakeRequest("expired", Bytes("q"), 5);
   expired->deadline = engine::Clock::now() - std::chrono::seconds(1);
   EXPECT_EQ(simulated.engine->Submit(expired, refused).code(), absl::StatusCode::kDeadlineExceeded);
   simulated.engine->Cancel("running");
   EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
+}
+
+// An engine that knows that a token of a prompt takes 10 ms, and whose thread is held in a step.
+struct HeldEngine {
+  explicit HeldEngine(EngineOptions options) : simulated(Worker(&gate), options) {
+    gate.Open();
+    auto teacher = std::make_shared<RecordingSink>(1);
+    EXPECT_TRUE(Submit("teacher", 200, 1, teacher).ok());
+    teacher->Wait();
+    gate.Close();
+    EXPECT_TRUE(Submit("running", 1, 50, sink).ok());
+    gate.WaitUntilHeld();
+  }
+  ~HeldEngine() {
+    gate.Open();
+    for (const char* id : {"running", "a", "b", "c"}) simulated.engine->Cancel(id);
+    EXPECT_TRUE(simulated.engine->Drain(std::chrono::seconds(60)));
+  }
+
+  static SimulatedWorker::Options Worker(Gate* gate) {
+    auto worker = SimulatedEngine::DefaultWorker();
+    worker.limits.context_tokens = 16384;
+    worker.step_seconds = 0;
+    worker.token_seconds = 0.01;
+    worker.before_step = gate->Hook();
+    return worker;
+  }
+  // A prompt that no other begins like. `deadline` 0: none.
+  absl::Status Submit(const std::string& id, size_t prompt_tokens, int32_t max_tokens,
+                      std::shared_ptr<RecordingSink> to, std::chrono::seconds deadline = {}) {
+    auto request = MakeRequest(id, Bytes(id + std::string(prompt_tokens, 'x')), max_tokens);
+    request->prompt.resize(prompt_tokens);
+    request->stop.ignore_eos = true;
+    if (deadline.count() > 0) request->deadline = engine::Clock::now() + deadline;
+    return simulated.engine->Submit(std::move(request), std::move(to));
+  }
+
+  Gate gate;
+  SimulatedEngine simulated;
+  std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>(1);
+};
+
+TEST(EngineLifeTest, WhatTheEngineHasNotTakenInYetIsWaitedForToo) {
+  EngineOptions options;
+  options.wait_max = std::chrono::seconds(100);
+  HeldEngine held(options);
+  EXPECT_TRUE(held.Submit("a", 15000, 1, held.sink).ok()) << "nothing is before it";
+  const absl::Status status = held.Submit("b", 1, 1, held.sink);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << "150 s are";
+  EXPECT_NE(engine::Message(status).find("at most 100 s"), std::string::npos) << status;
+}
+
+TEST(EngineLifeTest, ADeadlineLeavesTimeForTheRequestItself) {
+  HeldEngine held{EngineOptions()};
+  EXPECT_TRUE(held.Submit("a", 15000, 1, held.sink, std::chrono::seconds(100)).ok())
+      << "with nothing before it no estimate refuses it";
+  EXPECT_TRUE(held.Submit("b", 1000, 1, held.sink, std::chrono::seconds(200)).ok());
+  EXPECT_EQ(held.Submit("c", 6000, 1, held.sink, std::chrono::seconds(200)).code(),
+            absl::StatusCode::kResourceExhausted)
+      << "160 s before it, 60 s of its own";
 }
 
 TEST(EngineLifeTest, ATenantHasItsOwnLimit) {
@@ -124,7 +195,7 @@ TEST(EngineLifeTest, AFullQueueRefusesAndSaysHowFull) {
       simulated.engine->Submit(MakeRequest("b", Bytes("q"), 5), std::make_shared<RecordingSink>(1));
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(engine::Message(refused).find("3"), std::string::npos);
-  EXPECT_GE(simulated.engine->RetryAfterSeconds(), 1);
+  EXPECT_GE(simulated.engine->AppointRetry(1), 1);
   gate.Open();
   for (const auto& sink : sinks) EXPECT_EQ(sink->Wait()[0].ends, 1);
 }
