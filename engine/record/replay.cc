@@ -1,5 +1,7 @@
 #include "engine/record/replay.h"
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <unordered_set>
 #include <vector>
@@ -158,6 +160,13 @@ absl::StatusOr<ReplayReport> Replayer::Run(std::string_view bytes) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadRecordFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  if (!file || file.bad()) return InvalidArgument("can't read " + path);
+  return bytes;
+}
 
 absl::StatusOr<ReplayReport> Replay(std::string_view record, ReplayWatcher* watcher) {
   ReplayWatcher nobody;

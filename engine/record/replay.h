@@ -37,6 +37,9 @@ class ReplayWatcher {
   virtual void OnEvents(const std::vector<SequenceEvent>&) {}
 };
 
+// The bytes of a record's file.
+absl::StatusOr<std::string> ReadRecordFile(const std::string& path);
+
 // Runs a flight record through a scheduler of its own and compares every plan with the recorded
 // one. InvalidArgument, with the place, for what is no record; FailedPrecondition for one whose
 // beginning was dropped: without it the state is not known.

@@ -80,8 +80,7 @@ void Scheduler::SetTargets(Sequence* sequence) const {
   const double work = mean_prefill_rate_ > 0 ? sequence->prompt_tokens() / mean_prefill_rate_ : 0;
   // A year is as good as for ever, and no clock runs over.
   const double slack = std::clamp(first - work, -kYear, kYear);
-  sequence->start_by = request.arrival + std::chrono::duration_cast<Clock::duration>(
-                                             std::chrono::duration<double>(slack));
+  sequence->start_by = request.arrival + DurationOf(slack);
 }
 
 void Scheduler::Finish(uint64_t id, FinishReason reason, Clock::time_point now,

@@ -71,7 +71,7 @@ void Scheduler::PlanDecodes(Draft* draft) {
 int32_t Scheduler::PrefillBudget(const Draft& draft) const {
   if (draft.target <= 0 || !cost_.ready()) return draft.budget;
   // Prefills attend to what is before them: taken to be that of the first in line.
-  double first = 0;
+  int32_t first = 0;
   for (const Sequence* sequence : running_) {
     if (sequence->pending() <= 1) continue;
     first = sequence->planned;
@@ -82,9 +82,7 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
   const double spared = std::min(kErrorsSpared * cost_.mean_error(), kSparedMost * draft.target);
   const auto fits = [&](int32_t tokens) {
     StepWork work = draft.record.work;
-    ++work.sequences;
-    work.tokens += tokens;
-    work.attended += tokens * (first + (tokens + 1) / 2.0);
+    work.Add(first, tokens);
     return cost_.Predict(work) + spared <= draft.target;
   };
   int32_t low = 0, high = draft.budget;  // low fits, or nothing does
@@ -261,10 +259,7 @@ void Scheduler::AddSlice(Sequence* sequence, int32_t count, Draft* draft) {
   line_.Charge(*sequence, std::max(0, std::min(end, sequence->prompt_tokens()) - fresh),
                sampled ? 1 : 0);
   if (count > 1) draft->record.prefill_tokens += count;
-  StepWork& work = draft->record.work;
-  ++work.sequences;
-  work.tokens += count;
-  work.attended += static_cast<double>(count) * (sequence->planned + (count + 1) / 2.0);
+  draft->record.work.Add(sequence->planned, count);
 
   draft->budget -= count;
   sequence->planned = end;

@@ -6,7 +6,6 @@
 namespace sluice::engine {
 namespace {
 
-constexpr double kSecondsMax = 1e4;  // what takes longer is no step
 // A step's weight halves in about 700 steps.
 constexpr double kForget = 0.999;
 // Of the means of errors.
@@ -19,17 +18,13 @@ constexpr double kCovarianceMax = 1e6;
 }  // namespace
 
 StepCostModel::StepCostModel() {
-  for (int i = 0; i < kTerms; ++i) covariance_[i][i] = 1e3;
+  // Terms are of like size, so one starting covariance suits all.
+  for (int i = 0; i < kStepTerms; ++i) covariance_[i][i] = 1e3;
 }
 
-// Terms of like size, so that one starting covariance suits all.
-StepCostModel::Terms StepCostModel::TermsOf(const StepWork& work) {
-  return {1.0, work.tokens / 64.0, work.attended / 65536.0, work.sequences / 16.0};
-}
-
-double StepCostModel::Dot(const Terms& terms) const {
+double StepCostModel::Dot(const StepTerms& terms) const {
   double sum = 0;
-  for (int i = 0; i < kTerms; ++i) sum += weights_[i] * terms[i];
+  for (int i = 0; i < kStepTerms; ++i) sum += weights_[i] * terms[i];
   return sum;
 }
 
@@ -38,8 +33,8 @@ double StepCostModel::Predict(const StepWork& work) const {
 }
 
 void StepCostModel::Observe(const StepWork& work, double seconds) {
-  if (!(seconds > 0 && seconds < kSecondsMax)) return;
-  const Terms terms = TermsOf(work);
+  if (!(seconds > 0 && seconds < kStepSecondsMax)) return;
+  const StepTerms terms = TermsOf(work);
   const double error = seconds - Dot(terms);
   if (ready()) {
     relative_error_ += kRecent * (std::abs(error) / seconds - relative_error_);
@@ -52,16 +47,16 @@ void StepCostModel::Observe(const StepWork& work, double seconds) {
   deviation_ += (observed_ < kObservedMin ? 0.25 : kRecent) * (std::abs(bounded) - deviation_);
   ++observed_;
 
-  Terms gain{};
+  StepTerms gain{};
   double norm = kForget;
-  for (int i = 0; i < kTerms; ++i) {
-    for (int j = 0; j < kTerms; ++j) gain[i] += covariance_[i][j] * terms[j];
+  for (int i = 0; i < kStepTerms; ++i) {
+    for (int j = 0; j < kStepTerms; ++j) gain[i] += covariance_[i][j] * terms[j];
     norm += terms[i] * gain[i];
   }
-  for (int i = 0; i < kTerms; ++i) weights_[i] += gain[i] / norm * bounded;
+  for (int i = 0; i < kStepTerms; ++i) weights_[i] += gain[i] / norm * bounded;
   double trace = 0;
-  for (int i = 0; i < kTerms; ++i) {
-    for (int j = 0; j < kTerms; ++j) {
+  for (int i = 0; i < kStepTerms; ++i) {
+    for (int j = 0; j < kStepTerms; ++j) {
       if (j <= i) {
         const double next = (covariance_[i][j] - gain[i] * gain[j] / norm) / kForget;
         covariance_[i][j] = covariance_[j][i] = next;
@@ -70,7 +65,7 @@ void StepCostModel::Observe(const StepWork& work, double seconds) {
     trace += covariance_[i][i];
   }
   if (trace <= kCovarianceMax) return;
-  for (Terms& row : covariance_)
+  for (StepTerms& row : covariance_)
     for (double& value : row) value *= kCovarianceMax / trace;
 }
 

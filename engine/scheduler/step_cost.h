@@ -10,7 +10,26 @@ struct StepWork {
   int32_t sequences = 0;
   int32_t tokens = 0;
   double attended = 0;  // positions attended, summed over the tokens
+
+  // One more sequence: `count` tokens from `first_position` on, each of which attends to those
+  // before it and to itself.
+  void Add(int32_t first_position, int32_t count) {
+    ++sequences;
+    tokens += count;
+    attended += static_cast<double>(count) * (first_position + (count + 1) / 2.0);
+  }
 };
+
+// What a step's time is linear in, its coefficients being of like size.
+inline constexpr int kStepTerms = 4;
+using StepTerms = std::array<double, kStepTerms>;
+inline constexpr StepTerms kStepTermScale = {1.0, 1.0 / 64, 1.0 / 65536, 1.0 / 16};
+inline StepTerms TermsOf(const StepWork& work) {
+  return {kStepTermScale[0], kStepTermScale[1] * work.tokens, kStepTermScale[2] * work.attended,
+          kStepTermScale[3] * work.sequences};
+}
+
+inline constexpr double kStepSecondsMax = 1e4;  // what takes longer is no step
 
 // Learns, step by step, how long a step takes: a linear function of StepWork, fitted by recursive
 // least squares with forgetting (Ljung, Soderstrom 1983), whose weight for a step is cut when the
@@ -33,13 +52,10 @@ class StepCostModel {
   static constexpr int64_t kObservedMin = 16;
 
  private:
-  static constexpr int kTerms = 4;
-  using Terms = std::array<double, kTerms>;
-  static Terms TermsOf(const StepWork& work);
-  double Dot(const Terms& terms) const;
+  double Dot(const StepTerms& terms) const;
 
-  Terms weights_{};
-  std::array<Terms, kTerms> covariance_{};
+  StepTerms weights_{};
+  std::array<StepTerms, kStepTerms> covariance_{};
   double deviation_ = 0;  // mean |error|, seconds
   double relative_error_ = 0;
   int64_t observed_ = 0;

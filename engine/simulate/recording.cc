@@ -53,7 +53,7 @@ class Listener : public ReplayWatcher {
     idle_ = !scheduler.has_sequences() && planned_.empty();
     if (!idle_) busy_since_ = now;
     book_.OnState(scheduler.stats(), now);
-    if (!(result.seconds > 0 && result.seconds < kSecondsMax)) return;
+    if (!(result.seconds > 0 && result.seconds < kStepSecondsMax)) return;
     Keep(whole - result.seconds, &handoffs_);
     recording_.steps.push_back({step.work, result.seconds, StartOf(start)});
     book_.OnStep(step.work.tokens, result.seconds);
@@ -79,15 +79,13 @@ class Listener : public ReplayWatcher {
   }
 
  private:
-  static constexpr double kSecondsMax = 1e4;  // what takes longer is no step
-
   // Never less than the last one, whatever the record says.
   double StartOf(Clock::time_point start) const {
     const double seconds = Seconds(start - first_start_);
     return recording_.steps.empty() ? seconds : std::max(seconds, recording_.steps.back().start);
   }
   static void Keep(double seconds, std::vector<double>* samples) {
-    samples->push_back(std::clamp(seconds, 0.0, kSecondsMax));
+    samples->push_back(std::clamp(seconds, 0.0, kStepSecondsMax));
   }
 
   struct Planned {

@@ -10,7 +10,6 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int64_t kKvTokensMax = int64_t{1} << 28;  // the scheduler's tables; a gibibyte
 constexpr int32_t kSlotsMax = 1 << 16;
 constexpr int32_t kDepthMax = 2;
 // A virtual clock that passes this stands for a load or a cost that was not meant.

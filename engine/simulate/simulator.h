@@ -12,6 +12,9 @@
 
 namespace sluice::engine {
 
+// The scheduler's tables are a gibibyte then.
+inline constexpr int64_t kKvTokensMax = int64_t{1} << 28;
+
 // The server that is simulated.
 struct SimulatedServer {
   ExecutorLimits limits;

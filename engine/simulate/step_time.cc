@@ -17,10 +17,7 @@ constexpr double kSecondsMax = 1e5;
 StepWork WorkOf(const StepPlan& plan) {
   StepWork work;
   for (const PlanSlice& slice : plan.slices) {
-    ++work.sequences;
-    work.tokens += slice.count;
-    work.attended +=
-        static_cast<double>(slice.count) * (slice.first_position + (slice.count + 1) / 2.0);
+    work.Add(slice.first_position, slice.count);
   }
   return work;
 }

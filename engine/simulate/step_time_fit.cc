@@ -10,7 +10,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr size_t kTerms = 4;
+constexpr size_t kTerms = kStepTerms;
 constexpr size_t kStepsMin = 16;
 constexpr int kRounds = 6;
 // Errors beyond so many median errors count for less (Huber 1964).
@@ -20,15 +20,7 @@ constexpr double kPivotMin = 1e-9;
 // More terms must be better by this share.
 constexpr double kGainMin = 1e-6;
 
-using Terms = std::array<double, kTerms>;
-
-// Of like size, as in step_cost.cc.
-constexpr Terms kScale = {1.0, 1.0 / 64, 1.0 / 65536, 1.0 / 16};
-
-Terms TermsOf(const StepWork& work) {
-  return {kScale[0], kScale[1] * work.tokens, kScale[2] * work.attended,
-          kScale[3] * work.sequences};
-}
+using Terms = StepTerms;
 
 double Dot(const Terms& a, const Terms& b) {
   double sum = 0;
@@ -132,8 +124,9 @@ absl::StatusOr<StepCost> FitStepCost(const std::vector<ObservedStep>& observed) 
     }
     bound = kErrorsMax * MedianOf(errors);
   }
-  return StepCost{weights[0] * kScale[0], weights[1] * kScale[1], weights[2] * kScale[2],
-                  weights[3] * kScale[3]};
+  const Terms& scale = kStepTermScale;
+  return StepCost{weights[0] * scale[0], weights[1] * scale[1], weights[2] * scale[2],
+                  weights[3] * scale[3]};
 }
 
 }  // namespace sluice::engine

@@ -1,21 +1,18 @@
 #include "server/lifecycle/replay_command.h"
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include "engine/record/replay.h"
 
 namespace sluice::server {
 
 int RunReplay(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string record(std::istreambuf_iterator<char>(file), {});
-  if (!file) {
-    std::fprintf(stderr, "sluiced replay: can't read %s\n", path.c_str());
+  const auto record = engine::ReadRecordFile(path);
+  if (!record.ok()) {
+    std::fprintf(stderr, "sluiced replay: %s\n", engine::Message(record.status()).c_str());
     return 2;
   }
-  const auto report = engine::Replay(record);
+  const auto report = engine::Replay(*record);
   if (!report.ok()) {
     std::fprintf(stderr, "sluiced replay: %s: %s\n", path.c_str(),
                  engine::Message(report.status()).c_str());

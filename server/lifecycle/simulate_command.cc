@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/record/replay.h"
 #include "engine/simulate/recorded_workload.h"
 #include "engine/simulate/recording.h"
 #include "engine/simulate/simulator.h"
@@ -22,20 +22,15 @@ using engine::Recording;
 using engine::SimulatedServer;
 
 // Without a record, and not told.
-constexpr int32_t kRunningMax = 64;
-constexpr int32_t kStepTokens = 256;
 constexpr int32_t kBlockSize = 16;
 constexpr int32_t kContextTokens = 8192;
-constexpr int64_t kKvTokensMax = int64_t{1} << 28;
 
 absl::Status At(const std::string& path, const absl::Status& status) {
   return engine::InvalidArgument(path + ": " + engine::Message(status));
 }
 
 absl::StatusOr<Recording> ReadRecord(const SimulateOptions& options) {
-  std::ifstream file(options.record_path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  if (!file || file.bad()) return engine::InvalidArgument("can't read " + options.record_path);
+  SLUICE_ASSIGN_OR_RETURN(const std::string bytes, engine::ReadRecordFile(options.record_path));
   absl::StatusOr<Recording> recording = engine::ReadRecording(bytes, options.targets);
   if (!recording.ok()) return At(options.record_path, recording.status());
   return recording;
@@ -55,9 +50,10 @@ SimulatedServer ServerOf(const SimulateOptions& options, const Recording* record
     server.depth = recording->depth;
     server.overheads = recording->overheads;
   } else {
-    server.limits = {kRunningMax, kStepTokens, 0, kBlockSize, kContextTokens, 1};
-    server.scheduler.running_max = kRunningMax;
-    server.scheduler.step_tokens = kStepTokens;
+    server.limits.slots = server.scheduler.running_max;
+    server.limits.step_tokens = server.scheduler.step_tokens;
+    server.limits.block_size = kBlockSize;
+    server.limits.context_tokens = kContextTokens;
   }
   engine::ExecutorLimits& limits = server.limits;
   Override(options.running_max, &limits.slots);
@@ -68,8 +64,8 @@ SimulatedServer ServerOf(const SimulateOptions& options, const Recording* record
   Override(options.context_tokens, &limits.context_tokens);
   Override(options.kv_blocks, &limits.kv_blocks);
   if (limits.kv_blocks == 0) {
-    const int64_t tokens =
-        std::min(kKvTokensMax, int64_t{limits.slots} * limits.context_tokens + limits.block_size);
+    const int64_t tokens = std::min(
+        engine::kKvTokensMax, int64_t{limits.slots} * limits.context_tokens + limits.block_size);
     limits.kv_blocks = static_cast<int32_t>(tokens / limits.block_size);
   }
   Override(options.prefills_max, &server.scheduler.prefills_max);

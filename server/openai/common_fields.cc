@@ -266,8 +266,8 @@ void ReadCommon(const FieldReader& fields, const RequestCaps& caps, int64_t max_
   fields.Bool("add_special_tokens", &out->add_special_tokens);
   fields.Int("priority", -kInt32Max, kInt32Max, &out->terms.priority);
   fields.String("cache_salt", &out->terms.cache_salt);
-  fields.Int("ttft_slo_ms", 0, kInt32Max, &out->terms.first_token_target_ms);
-  fields.Int("tpot_slo_ms", 0, kInt32Max, &out->terms.inter_token_target_ms);
+  fields.Int("ttft_slo_ms", 0, kTargetMsMax, &out->terms.first_token_target_ms);
+  fields.Int("tpot_slo_ms", 0, kTargetMsMax, &out->terms.inter_token_target_ms);
 }
 
 void RefuseMissingFeatures(const FieldReader& fields, bool chat) {
