@@ -208,6 +208,7 @@ absl::StatusOr<StepResult> SimulatedWorker::Collect() {
   collected_ = plan.step;
   result.seconds =
       options_.step_seconds + options_.token_seconds * static_cast<double>(plan.tokens.size());
+  if (options_.slowness) result.seconds *= options_.slowness(plan.step);
   seconds_ += result.seconds;
   result.spent = std::move(plan);
   return result;

@@ -38,6 +38,8 @@ class SimulatedWorker : public engine::StepExecutor {
     // Virtual seconds of a step, and of each token in it.
     double step_seconds = 1e-3;
     double token_seconds = 1e-5;
+    // How many times as long as that a step takes; not set: once.
+    std::function<double(uint64_t step)> slowness;
   };
   explicit SimulatedWorker(Options options);
 

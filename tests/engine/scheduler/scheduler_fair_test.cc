@@ -20,16 +20,10 @@ Scheduler::Options Options() {
   return options;
 }
 
-std::shared_ptr<GenerateRequest> Request(const SchedulerRig& rig, const std::string& tenant,
+std::shared_ptr<GenerateRequest> Request(SchedulerRig* rig, const std::string& tenant,
                                          int32_t prompt_tokens, int32_t max_tokens) {
-  static int32_t next = 0;
-  auto request = std::make_shared<GenerateRequest>();
-  for (int32_t i = 0; i < prompt_tokens; ++i) request->prompt.push_back(10 + next++ % 4900);
-  request->sampling.temperature = 0;
-  request->stop.max_tokens = max_tokens;
-  request->stop.ignore_eos = true;
+  auto request = rig->MakeRequest(prompt_tokens, max_tokens);
   request->tenant = tenant;
-  request->arrival = rig.Now();
   return request;
 }
 
@@ -43,7 +37,7 @@ std::map<std::string, double> ServedUnderLoad(const Scheduler::Options& options,
   for (int32_t step = 0; step < 4000; ++step) {
     for (const auto& [tenant, wanted] : backlog) {
       for (; open[tenant] < wanted; ++open[tenant])
-        tenant_of[rig.Add(Request(rig, tenant, 12, 12))] = tenant;
+        tenant_of[rig.Add(Request(&rig, tenant, 12, 12))] = tenant;
     }
     EXPECT_TRUE(rig.Plan());
     rig.Commit();
@@ -84,16 +78,16 @@ TEST(SchedulerFairTest, ATenantThatComesBackStartsWithTheOthers) {
   auto options = Options();
   options.running_max = 1;
   SchedulerRig rig(Worker(), options);
-  rig.Add(Request(rig, "late", 4, 1));
+  rig.Add(Request(&rig, "late", 4, 1));
   rig.RunAll();
-  for (int32_t i = 0; i < 50; ++i) rig.Add(Request(rig, "early", 12, 12));
+  for (int32_t i = 0; i < 50; ++i) rig.Add(Request(&rig, "early", 12, 12));
   for (int32_t i = 0; i < 300; ++i) {
     ASSERT_TRUE(rig.Plan());
     rig.Commit();
   }
-  const uint64_t first = rig.Add(Request(rig, "late", 12, 12));
+  const uint64_t first = rig.Add(Request(&rig, "late", 12, 12));
   uint64_t last = first;
-  for (int32_t i = 0; i < 19; ++i) last = rig.Add(Request(rig, "late", 12, 12));
+  for (int32_t i = 0; i < 19; ++i) last = rig.Add(Request(&rig, "late", 12, 12));
   while (rig[last].ends == 0) {
     ASSERT_TRUE(rig.Plan());
     rig.Commit();
@@ -107,12 +101,12 @@ TEST(SchedulerFairTest, ATenantThatComesBackStartsWithTheOthers) {
 // The wait of one who asks for little does not depend on how much another asks for.
 TEST(SchedulerFairTest, AFloodOfOneTenantDoesNotKeepAnotherWaiting) {
   SchedulerRig rig(Worker(), Options());
-  for (int32_t i = 0; i < 500; ++i) rig.Add(Request(rig, "flood", 20, 30));
+  for (int32_t i = 0; i < 500; ++i) rig.Add(Request(&rig, "flood", 20, 30));
   for (int32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(rig.Plan());
     rig.Commit();
   }
-  const uint64_t light = rig.Add(Request(rig, "light", 20, 5));
+  const uint64_t light = rig.Add(Request(&rig, "light", 20, 5));
   int32_t steps = 0;
   for (; rig[light].tokens.empty(); ++steps) {
     ASSERT_LT(steps, 1000);
@@ -128,8 +122,8 @@ TEST(SchedulerFairTest, LimitsOfATenantHold) {
   options.line.tenants["small"].kv_fraction = 0.05;  // 50 blocks
   SchedulerRig rig(Worker(), options);
   for (int32_t i = 0; i < 20; ++i) {
-    rig.Add(Request(rig, "few", 8, 20));
-    rig.Add(Request(rig, "small", 60, 20));
+    rig.Add(Request(&rig, "few", 8, 20));
+    rig.Add(Request(&rig, "small", 60, 20));
   }
   int32_t most_few = 0, most_small = 0;
   while (rig.Plan()) {
@@ -149,10 +143,10 @@ TEST(SchedulerFairTest, LimitsOfATenantHold) {
 
 TEST(SchedulerFairTest, APriorityPreemptsAndNothingIsLost) {
   SchedulerRig rig(Worker(), Options());
-  for (int32_t i = 0; i < 8; ++i) rig.Add(Request(rig, "", 8, 50));
+  for (int32_t i = 0; i < 8; ++i) rig.Add(Request(&rig, "", 8, 50));
   ASSERT_TRUE(rig.Plan());
   rig.Commit();
-  auto urgent = Request(rig, "", 8, 5);
+  auto urgent = Request(&rig, "", 8, 5);
   urgent->priority = -1;
   const uint64_t id = rig.Add(urgent);
   ASSERT_TRUE(rig.Plan());
@@ -170,13 +164,13 @@ TEST(SchedulerFairTest, NobodyWaitsForEver) {
   options.running_max = 2;
   options.line.patience_seconds = 0.2;
   SchedulerRig rig(Worker(), options);
-  auto modest = Request(rig, "", 300, 3);
+  auto modest = Request(&rig, "", 300, 3);
   modest->priority = 5;
   const uint64_t id = rig.Add(modest);
   double waited = 0;
   for (int32_t step = 0; rig[id].ends == 0; ++step) {
     ASSERT_LT(step, 5000) << "starved";
-    while (rig.scheduler().stats().requests_waiting < 10) rig.Add(Request(rig, "", 4, 4));
+    while (rig.scheduler().stats().requests_waiting < 10) rig.Add(Request(&rig, "", 4, 4));
     ASSERT_TRUE(rig.Plan());
     rig.Commit();
     waited = rig.worker().virtual_seconds();
@@ -188,12 +182,12 @@ TEST(SchedulerFairTest, NobodyWaitsForEver) {
 // A long prompt beside a stream of short ones: it gets half of the budget, they do not wait for it.
 TEST(SchedulerFairTest, LongAndShortPromptsGetOnSideBySide) {
   SchedulerRig rig(Worker(), Options());
-  const uint64_t longer = rig.Add(Request(rig, "", 900, 3));
+  const uint64_t longer = rig.Add(Request(&rig, "", 900, 3));
   int32_t steps = 0;
   std::map<uint64_t, int32_t> came;
   int32_t longest_wait = 0;
   while (rig[longer].tokens.empty()) {
-    if (steps % 2 == 0) came[rig.Add(Request(rig, "", 20, 4))] = steps;
+    if (steps % 2 == 0) came[rig.Add(Request(&rig, "", 20, 4))] = steps;
     ASSERT_TRUE(rig.Plan());
     rig.Commit();
     ++steps;
@@ -216,7 +210,7 @@ TEST(SchedulerFairTest, NoMorePromptsArePartlyComputedThanAllowed) {
     options.prefills_max = most;
     SchedulerRig rig(Worker(), options);
     std::map<int32_t, int32_t> left;  // by slot: tokens of its prompt still to compute
-    for (int32_t i = 0; i < 8; ++i) rig.Add(Request(rig, "", 200, 2));
+    for (int32_t i = 0; i < 8; ++i) rig.Add(Request(&rig, "", 200, 2));
     size_t widest = 0;
     while (rig.Plan()) {
       for (const auto& start : rig.last_plan().starts) left[start.slot] = start.prompt_tokens;
@@ -234,11 +228,11 @@ TEST(SchedulerFairTest, ADeadlineEndsWhatWaitsAndWhatRuns) {
   auto options = Options();
   options.running_max = 1;
   SchedulerRig rig(Worker(), options);
-  auto runs = Request(rig, "", 8, 500);
+  auto runs = Request(&rig, "", 8, 500);
   runs->deadline = rig.Now() + std::chrono::milliseconds(50);
-  auto waits = Request(rig, "", 8, 500);
+  auto waits = Request(&rig, "", 8, 500);
   waits->deadline = rig.Now() + std::chrono::milliseconds(30);
-  const uint64_t a = rig.Add(runs), b = rig.Add(waits), c = rig.Add(Request(rig, "", 8, 5));
+  const uint64_t a = rig.Add(runs), b = rig.Add(waits), c = rig.Add(Request(&rig, "", 8, 5));
   rig.RunAll();
   EXPECT_EQ(rig[a].finish, FinishReason::kExpired);
   EXPECT_GT(rig[a].tokens.size(), 30u);
@@ -260,7 +254,7 @@ std::map<std::string, double> ServedBoth(SchedulerRig* rig, int32_t steps) {
   count(&before);
   for (int32_t step = 0; step < steps; ++step) {
     for (const char* tenant : {"old", "new"}) {
-      if (step % 4 == 0) rig->Add(Request(*rig, tenant, 4, 4));
+      if (step % 4 == 0) rig->Add(Request(rig, tenant, 4, 4));
     }
     EXPECT_TRUE(rig->Plan());
     rig->Commit();
@@ -276,18 +270,18 @@ TEST(SchedulerFairTest, NobodyPaysForWhatNobodyElseWanted) {
     options.line.patience_seconds = 1e9;
     SchedulerRig rig(Worker(), options);
     // Much, alone; at its end with one answer that still runs, or none.
-    for (int i = 0; i < 50; ++i) rig.Add(Request(rig, "old", 4, 100));
+    for (int i = 0; i < 50; ++i) rig.Add(Request(&rig, "old", 4, 100));
     if (pause) {
       rig.RunAll();
     } else {
-      const uint64_t last = rig.Add(Request(rig, "old", 4, 900));
+      const uint64_t last = rig.Add(Request(&rig, "old", 4, 900));
       while (rig[last].tokens.size() < 300) {
         ASSERT_TRUE(rig.Plan());
         rig.Commit();
       }
     }
     // The new one comes first after the pause.
-    rig.Add(Request(rig, "new", 4, 4));
+    rig.Add(Request(&rig, "new", 4, 4));
     auto served = ServedBoth(&rig, 200);
     EXPECT_GT(served["old"], served["new"] / 3) << pause;
     EXPECT_GT(served["new"], served["old"] / 3) << pause;
@@ -298,11 +292,11 @@ TEST(SchedulerFairTest, WhoWasTakenInForItsPatienceGivesWayToNoPriority) {
   auto options = SmallOptions(1);
   options.line.patience_seconds = 0.05;
   SchedulerRig rig(Worker(), options);
-  auto low = Request(rig, "", 8, 20);
+  auto low = Request(&rig, "", 8, 20);
   low->priority = 5;
   uint64_t low_id = 0;
   for (int32_t step = 0; step < 400; ++step) {
-    if (step % 5 == 0) rig.Add(Request(rig, "", 8, 6));  // more than there is room for
+    if (step % 5 == 0) rig.Add(Request(&rig, "", 8, 6));  // more than there is room for
     if (step == 1) low_id = rig.Add(low);
     ASSERT_TRUE(rig.Plan());
     rig.Commit();

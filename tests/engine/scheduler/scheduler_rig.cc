@@ -31,8 +31,7 @@ SchedulerRig::SchedulerRig(SimulatedWorker::Options worker, engine::Scheduler::O
       scheduler_(worker_.limits(), std::move(options)) {}
 
 engine::Clock::time_point SchedulerRig::Now() const {
-  return engine::Clock::time_point(std::chrono::duration_cast<engine::Clock::duration>(
-      std::chrono::duration<double>(1.0 + worker_.virtual_seconds())));
+  return engine::Clock::time_point(engine::DurationOf(1.0 + worker_.virtual_seconds()));
 }
 
 uint64_t SchedulerRig::Add(std::shared_ptr<const engine::GenerateRequest> request, int32_t choice) {
@@ -42,6 +41,20 @@ uint64_t SchedulerRig::Add(std::shared_ptr<const engine::GenerateRequest> reques
   if (recorder_ != nullptr) recorder_->OnAdd(id, *request, choice);
   scheduler_.Add(id, std::move(request), choice);
   return id;
+}
+
+std::shared_ptr<engine::GenerateRequest> SchedulerRig::MakeRequest(int32_t prompt_tokens,
+                                                                   int32_t max_tokens) {
+  constexpr int32_t kFirst = 10;
+  const int32_t tokens = worker_options_.limits.vocabulary - kFirst;
+  auto request = std::make_shared<engine::GenerateRequest>();
+  for (int32_t i = 0; i < prompt_tokens; ++i)
+    request->prompt.push_back(kFirst + last_token_++ % tokens);
+  request->sampling.temperature = 0;
+  request->stop.max_tokens = max_tokens;
+  request->stop.ignore_eos = true;
+  request->arrival = Now();
+  return request;
 }
 
 uint64_t SchedulerRig::Add(std::vector<int32_t> prompt, int32_t max_tokens) {

@@ -38,6 +38,8 @@ class SchedulerRig {
   SchedulerRig(SimulatedWorker::Options worker, engine::Scheduler::Options options);
 
   uint64_t Add(std::shared_ptr<const engine::GenerateRequest> request, int32_t choice = 0);
+  // A greedy request that arrives now, ignores ends and shares its prompt with no other's.
+  std::shared_ptr<engine::GenerateRequest> MakeRequest(int32_t prompt_tokens, int32_t max_tokens);
   // A greedy request with this prompt; returns its id.
   uint64_t Add(std::vector<int32_t> prompt, int32_t max_tokens);
   void Cancel(uint64_t id);
@@ -79,6 +81,7 @@ class SchedulerRig {
   std::string error_;
   engine::FlightRecorder* recorder_ = nullptr;
   uint64_t last_id_ = 0;
+  int32_t last_token_ = 0;  // of the prompts that were made
 };
 
 }  // namespace sluice::testing

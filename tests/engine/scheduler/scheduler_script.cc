@@ -1,13 +1,11 @@
 #include "tests/engine/scheduler/scheduler_script.h"
 
 #include <algorithm>
-#include <map>
 #include <sstream>
 
 namespace sluice::testing {
 namespace {
 
-using engine::FinishReason;
 using engine::GenerateRequest;
 
 constexpr int32_t kVocabulary = 60;

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "engine/scheduler/step_cost.h"
 #include "tests/engine/scheduler/scheduler_rig.h"
@@ -79,11 +81,12 @@ struct LoadResult {
 };
 
 // Eight sequences decode while long prompts come one after another.
-LoadResult MixedLoad(double target) {
+LoadResult MixedLoad(double target, std::function<double(uint64_t)> slowness = nullptr) {
   SimulatedWorker::Options worker;
   worker.limits = {16, 256, 4000, 16, 4000, 5000};
   worker.step_seconds = 2e-3;
   worker.token_seconds = 1e-3;
+  worker.slowness = std::move(slowness);
   Scheduler::Options options;
   options.running_max = 16;
   options.step_tokens = 256;
@@ -127,6 +130,19 @@ TEST(SchedulerTargetTest, StepsKeepToTheTimeBetweenTokens) {
     EXPECT_GE(held.longest_step, target * 0.8) << target << ": the time there is is used";
     EXPECT_GT(held.long_prompts, 0) << target;
   }
+}
+
+// A target is for nearly all steps: what steps scatter by is kept free, up to a part of it.
+TEST(SchedulerTargetTest, StepsThatScatterKeepToItToo) {
+  const auto scattered = [](double by) {
+    return [by](uint64_t step) { return step % 2 == 0 ? 1 + by : 1 - by; };
+  };
+  const LoadResult little = MixedLoad(0.05, scattered(0.05));
+  EXPECT_LE(little.longest_step, 0.05 * 1.02);
+  EXPECT_GE(little.longest_step, 0.05 * 0.85) << "no more than that is kept free";
+  const LoadResult much = MixedLoad(0.05, scattered(0.4));
+  EXPECT_GE(much.longest_step, 0.05 * 0.85 * 1.4 * 0.9) << "a part of the target at most";
+  EXPECT_GT(much.long_prompts, 0);
 }
 
 TEST(SchedulerTargetTest, APromptGetsOnUnderATargetThatCannotBeKept) {

@@ -69,6 +69,10 @@ TEST(Errors, NameTheFieldAsHttpDoes) {
        "logit_bias: 101 is not in [-100, 100]"},
       {R"("model":"other")", [](auto* r) { r->set_model("other"); },
        "model: there is no \"other\" here; served: test-model"},
+      {R"("ttft_slo_ms":-1)", [](auto* r) { r->set_ttft_slo_ms(-1); },
+       "ttft_slo_ms: -1 is not in [0, 3600000]"},
+      {R"("tpot_slo_ms":3600001)", [](auto* r) { r->set_tpot_slo_ms(3600001); },
+       "tpot_slo_ms: 3600001 is not in [0, 3600000]"},
       {R"("continue_final_message":true)",
        [](auto* r) { r->mutable_chat()->set_continue_final_message(true); },
        "continue_final_message: "},
@@ -123,6 +127,21 @@ TEST(Errors, Prompts) {
       .set_string_value("y");
   EXPECT_THAT(refused(reserved), StartsWith("chat_template_kwargs: \"bos_token\""));
   EXPECT_TRUE(server.WaitUntilIdle());
+}
+
+TEST(Errors, TargetsInMetadata) {
+  TestServer server(WithGrpc());
+  const auto stub = StubOf(server.grpc_port());
+  for (const std::string name : {"x-llm-d-slo-ttft-ms", "x-llm-d-slo-tpot-ms"}) {
+    grpc::ClientContext context;
+    context.AddMetadata(name, "soon");
+    const Answers got = Generate(*stub, ChatRequest("say:no;"), &context);
+    EXPECT_EQ(got.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(got.status.error_message(), StartsWith(name + ": \"soon\" "));
+    grpc::ClientContext sound;
+    sound.AddMetadata(name, "250");
+    EXPECT_EQ(Generate(*stub, ChatRequest("say:yes;"), &sound).text(), "yes");
+  }
 }
 
 TEST(Errors, AMessageThatIsTooLargeCostsOnlyItsSender) {
