@@ -289,9 +289,10 @@ TEST(SchedulerFairTest, NobodyPaysForWhatNobodyElseWanted) {
 }
 
 TEST(SchedulerFairTest, WhoWasTakenInForItsPatienceGivesWayToNoPriority) {
-  auto options = SmallOptions(1);
+  auto options = SmallOptions(2);
   options.line.patience_seconds = 0.05;
   SchedulerRig rig(Worker(), options);
+  rig.Add(Request(&rig, "", 8, 900));  // the oldest of all never gives way
   auto low = Request(&rig, "", 8, 20);
   low->priority = 5;
   uint64_t low_id = 0;
