@@ -96,7 +96,7 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   ThreadPool pool_;
   std::unordered_map<std::byte*, size_t> mapped_;  // their sizes
-  PagePopulator populator_;
+  PagePopulator populator_{[this] { return pool_.works(); }};
   CpuOps ops_;
 };
 

@@ -10,8 +10,10 @@ namespace {
 
 // So little that Remove() and the end of the process never wait long for a piece.
 constexpr size_t kPiece = size_t{512} << 10;
-// A piece that took long did so for want of a processor, not of rest.
-constexpr std::chrono::milliseconds kRestMax{100};
+// Rests are so many times as long as the piece before them. One that took long did so for want of a
+// processor, not of rest.
+constexpr int kRestsIdle = 1, kRestsBusy = 9;
+constexpr std::chrono::milliseconds kRestMax{500};
 
 #ifndef MADV_POPULATE_WRITE
 constexpr int kPopulateWrite = 23;
@@ -45,6 +47,7 @@ void PagePopulator::Remove(const std::byte* data) {
 
 void PagePopulator::Run() {
   std::unique_lock lock(mutex_);
+  uint32_t work_seen = work_count_();
   while (true) {
     changed_.wait(lock, [&] { return stop_ || !ranges_.empty(); });
     if (stop_) return;
@@ -64,7 +67,10 @@ void PagePopulator::Run() {
       ranges_.front().done += piece;
     }
     changed_.notify_all();
-    changed_.wait_for(lock, std::min<std::chrono::steady_clock::duration>(3 * busy, kRestMax),
+    const uint32_t work = work_count_();
+    const int rests = work == work_seen ? kRestsIdle : kRestsBusy;
+    work_seen = work;
+    changed_.wait_for(lock, std::min<std::chrono::steady_clock::duration>(rests * busy, kRestMax),
                       [this] { return stop_; });
   }
 }

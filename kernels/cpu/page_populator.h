@@ -2,9 +2,12 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace sluice::kernels {
 
@@ -13,15 +16,18 @@ namespace sluice::kernels {
 // several seconds each) nor a step meets them one fault at a time for long. What is used before its
 // turn is backed by its own first use. The contents are left as they are.
 //
-// One thread, which starts with the first range and takes a quarter of a processor's time at most.
-// It has no lower priority than others: it holds the kernel's lock on the address space while it
-// works, and whoever waits for that lock would wait for a processor to be idle. On a kernel without
-// MADV_POPULATE_WRITE (before 5.14) nothing happens.
+// One thread, which starts with the first range and takes half of a processor's time at most while
+// nothing is computed, else a tenth: on a machine with few processors a step waits for the thread
+// that shares its one. It has no lower priority than others: it holds the kernel's lock on the
+// address space while it works, and whoever waits for that lock would wait for a processor to be
+// idle. On a kernel without MADV_POPULATE_WRITE (before 5.14) nothing happens.
 //
 // Threads: any.
 class PagePopulator {
  public:
-  PagePopulator() = default;
+  // `work_count` changes while the process computes.
+  explicit PagePopulator(std::function<uint32_t()> work_count)
+      : work_count_(std::move(work_count)) {}
   ~PagePopulator();
   PagePopulator(const PagePopulator&) = delete;
   PagePopulator& operator=(const PagePopulator&) = delete;
@@ -39,6 +45,7 @@ class PagePopulator {
   };
   void Run();
 
+  const std::function<uint32_t()> work_count_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Range> ranges_;

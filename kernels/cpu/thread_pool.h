@@ -29,6 +29,10 @@ class ThreadPool {
   static constexpr int kChunksMax = 0xFFFF;
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+  // Changes with each work that is shared with helpers. Any thread.
+  uint32_t works() const {
+    return static_cast<uint32_t>(state_.load(std::memory_order_relaxed) >> 32);
+  }
 
   // Calls body(chunk, worker) once for each chunk in [0, chunks), chunks <= kChunksMax, in any
   // order, and returns when all are done. `worker` is in [0, threads()) and tells threads that run

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -27,11 +28,14 @@ bool AllResident(std::byte* data, size_t bytes) {
   return true;
 }
 
+uint32_t Idle() { return 0; }
+
 TEST(PagePopulator, BacksEveryRangeAndLeavesItsContents) {
   std::byte* first = MapPages(24 * kMiB);
   std::byte* second = MapPages(3 * kMiB);
   ASSERT_TRUE(first != nullptr && second != nullptr);
-  PagePopulator populator;
+  std::atomic<uint32_t> work = 0;
+  PagePopulator populator([&] { return work++ % 8; });  // busy most of the time
   populator.Add(first, 24 * kMiB);
   populator.Add(second, 3 * kMiB);
   // As a step would, while it works.
@@ -55,7 +59,7 @@ TEST(PagePopulator, BacksEveryRangeAndLeavesItsContents) {
 // Memory may be given back at any time, and the populator may end with work left.
 TEST(PagePopulator, RangesMayGoBeforeTheyAreDone) {
   for (int round = 0; round < 50; ++round) {
-    PagePopulator populator;
+    PagePopulator populator(Idle);
     std::byte* kept = MapPages(8 * kMiB);
     for (int i = 0; i < 3; ++i) {
       std::byte* gone = MapPages(8 * kMiB);
