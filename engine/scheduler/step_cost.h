@@ -9,7 +9,8 @@ namespace sluice::engine {
 struct StepWork {
   int32_t sequences = 0;
   int32_t tokens = 0;
-  double attended = 0;  // positions attended, summed over the tokens
+  double attended = 0;  // positions attended, summed over the tokens: arithmetic
+  double context = 0;   // the same, summed over the sequences: keys and values to be read
 
   // One more sequence: `count` tokens from `first_position` on, each of which attends to those
   // before it and to itself.
@@ -17,16 +18,17 @@ struct StepWork {
     ++sequences;
     tokens += count;
     attended += static_cast<double>(count) * (first_position + (count + 1) / 2.0);
+    context += first_position + count;
   }
 };
 
 // What a step's time is linear in, its coefficients being of like size.
-inline constexpr int kStepTerms = 4;
+inline constexpr int kStepTerms = 5;
 using StepTerms = std::array<double, kStepTerms>;
-inline constexpr StepTerms kStepTermScale = {1.0, 1.0 / 64, 1.0 / 65536, 1.0 / 16};
+inline constexpr StepTerms kStepTermScale = {1.0, 1.0 / 64, 1.0 / 65536, 1.0 / 16, 1.0 / 4096};
 inline StepTerms TermsOf(const StepWork& work) {
   return {kStepTermScale[0], kStepTermScale[1] * work.tokens, kStepTermScale[2] * work.attended,
-          kStepTermScale[3] * work.sequences};
+          kStepTermScale[3] * work.sequences, kStepTermScale[4] * work.context};
 }
 
 inline constexpr double kStepSecondsMax = 1e4;  // what takes longer is no step

@@ -12,15 +12,18 @@
 namespace sluice::engine {
 
 // What a step's time is made of, in seconds: a step, each token in it, each position that a token
-// attends to, each sequence. The same terms as the scheduler's own model (step_cost.h).
+// attends to, each sequence, each position of a sequence. The same terms as the scheduler's own
+// model (step_cost.h).
 struct StepCost {
   double step = 0;
   double token = 0;
   double position = 0;
   double sequence = 0;
+  double context = 0;
 
   double Seconds(const StepWork& work) const {
-    return step + token * work.tokens + position * work.attended + sequence * work.sequences;
+    return step + token * work.tokens + position * work.attended + sequence * work.sequences +
+           context * work.context;
   }
 };
 

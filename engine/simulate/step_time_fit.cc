@@ -1,4 +1,4 @@
-// The fit of a step's cost: four terms, so every set of them is tried.
+// The fit of a step's cost: few terms, so every set of them is tried.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -126,7 +126,7 @@ absl::StatusOr<StepCost> FitStepCost(const std::vector<ObservedStep>& observed) 
   }
   const Terms& scale = kStepTermScale;
   return StepCost{weights[0] * scale[0], weights[1] * scale[1], weights[2] * scale[2],
-                  weights[3] * scale[3]};
+                  weights[3] * scale[3], weights[4] * scale[4]};
 }
 
 }  // namespace sluice::engine

@@ -16,7 +16,7 @@ using config::Effective;
 using config::Schema;
 
 constexpr char kHelp[] =
-    "sluiced simulate --trace FILE (--record FILE | --cost S,T,P,Q) [options]\n"
+    "sluiced simulate --trace FILE (--record FILE | --cost S,T,P,Q,C) [options]\n"
     "sluiced simulate --record FILE --arrivals-from-record [options]\n"
     "\n"
     "Says what a server would do with a load: runs the requests of a trace through the scheduler "
@@ -86,10 +86,10 @@ class Values {
   const Effective& effective_;
 };
 
-// Four numbers of microseconds, none below zero and not all zero.
+// Five numbers of microseconds, none below zero and not all zero.
 std::optional<engine::StepCost> ReadCost(const std::string& text) {
   constexpr double kMost = 1e9;
-  std::array<double, 4> terms{};
+  std::array<double, engine::kStepTerms> terms{};
   const char* next = text.data();
   const char* end = next + text.size();
   double sum = 0;
@@ -101,7 +101,8 @@ std::optional<engine::StepCost> ReadCost(const std::string& text) {
     next = stop;
   }
   if (next != end || sum == 0) return std::nullopt;
-  return engine::StepCost{terms[0] * 1e-6, terms[1] * 1e-6, terms[2] * 1e-6, terms[3] * 1e-6};
+  return engine::StepCost{terms[0] * 1e-6, terms[1] * 1e-6, terms[2] * 1e-6, terms[3] * 1e-6,
+                          terms[4] * 1e-6};
 }
 
 engine::TraceFormat FormatNamed(const std::string& name) {
@@ -170,9 +171,9 @@ std::variant<SimulateOptions, PrintAndExit> ParseSimulate(
     options.cost = ReadCost(cost);
     if (!options.cost)
       errors.push_back("--cost: \"" + cost +
-                       "\" is not four numbers of microseconds from 0 to 1e9, parted by commas");
+                       "\" is not five numbers of microseconds from 0 to 1e9, parted by commas");
   } else if (options.record_path.empty()) {
-    errors.push_back("one of --record FILE and --cost S,T,P,Q is due");
+    errors.push_back("one of --record FILE and --cost S,T,P,Q,C is due");
   }
   options.seed = static_cast<uint64_t>(values.Whole("time.seed"));
   options.scatter = !flags.switches.contains("no-scatter");

@@ -22,11 +22,13 @@ StepWork RandomWork(std::mt19937_64* random) {
   work.sequences = 1 + static_cast<int32_t>((*random)() % 32);
   work.tokens = work.sequences + static_cast<int32_t>((*random)() % 250);
   work.attended = static_cast<double>(work.tokens) * static_cast<double>((*random)() % 2000);
+  work.context = static_cast<double>(work.sequences) * static_cast<double>((*random)() % 2000);
   return work;
 }
 
 double Truth(const StepWork& work) {
-  return 2e-3 + 1e-3 * work.tokens + 2e-8 * work.attended + 5e-5 * work.sequences;
+  return 2e-3 + 1e-3 * work.tokens + 2e-8 * work.attended + 5e-5 * work.sequences +
+         1e-6 * work.context;
 }
 
 TEST(StepCostModelTest, LearnsALinearCost) {

@@ -18,7 +18,7 @@ using engine::StepCost;
 using engine::StepTime;
 using engine::StepWork;
 
-constexpr StepCost kCost = {2e-3, 3e-5, 4e-9, 1e-4};
+constexpr StepCost kCost = {2e-3, 3e-5, 4e-9, 1e-4, 2e-7};
 
 std::vector<ObservedStep> Observe(int count, const std::function<double(std::mt19937_64&)>& noise) {
   std::mt19937_64 random(7);
@@ -29,6 +29,7 @@ std::vector<ObservedStep> Observe(int count, const std::function<double(std::mt1
     const int32_t prefill = random() % 3 == 0 ? static_cast<int32_t>(random() % 200) : 0;
     work.tokens = work.sequences + prefill;
     work.attended = static_cast<double>(work.tokens) * static_cast<double>(random() % 4000);
+    work.context = static_cast<double>(work.sequences) * static_cast<double>(random() % 4000);
     observed.push_back({work, kCost.Seconds(work) * noise(random)});
   }
   return observed;
@@ -39,6 +40,7 @@ void ExpectClose(const StepCost& cost, double share) {
   EXPECT_NEAR(cost.token, kCost.token, share * kCost.token);
   EXPECT_NEAR(cost.position, kCost.position, share * kCost.position);
   EXPECT_NEAR(cost.sequence, kCost.sequence, share * kCost.sequence);
+  EXPECT_NEAR(cost.context, kCost.context, share * kCost.context);
 }
 
 TEST(StepTimeTest, FindsTheCostExactly) {
@@ -63,7 +65,7 @@ TEST(StepTimeTest, TermsThatCannotBeToldApartStillPredict) {
   const auto cost = FitStepCost(observed);
   ASSERT_TRUE(cost.ok());
   EXPECT_NEAR(cost->Seconds({20, 20, 0}), 3e-3, 1e-8);
-  for (const double term : {cost->step, cost->token, cost->position, cost->sequence})
+  for (const double term : {cost->step, cost->token, cost->position, cost->sequence, cost->context})
     EXPECT_GE(term, 0);
 }
 
@@ -157,6 +159,7 @@ TEST(StepTimeTest, TheWorkOfAPlan) {
   EXPECT_EQ(work.sequences, 2);
   EXPECT_EQ(work.tokens, 5);
   EXPECT_DOUBLE_EQ(work.attended, 11 + 1 + 2 + 3 + 4);
+  EXPECT_DOUBLE_EQ(work.context, 11 + 4);
 }
 
 }  // namespace

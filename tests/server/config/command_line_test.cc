@@ -104,7 +104,7 @@ TEST(SimulateOptions, ReadsFlags) {
   const auto parsed = ParseCommandLine({"simulate",
                                         "--trace",
                                         "t",
-                                        "--cost=1,2.5,0.25,8",
+                                        "--cost=1,2.5,0.25,8,0.5",
                                         "--format",
                                         "azure",
                                         "--duration",
@@ -164,7 +164,7 @@ TEST(SimulateOptions, RefusesWhatDoesNotGoTogether) {
   EXPECT_NE(text({"--record", "r", "--arrivals-from-record", "--requests", "5"})
                 .find("load.requests is of a trace"),
             std::string::npos);
-  EXPECT_NE(text({"--trace", "t", "--cost", "1,1,1,1", "--config", "c"}).find("no configuration"),
+  EXPECT_NE(text({"--trace", "t", "--cost", "1,1,1,1,1", "--config", "c"}).find("no configuration"),
             std::string::npos);
   EXPECT_EQ(Refused({"simulate", "--help"}).code, 0);
 }

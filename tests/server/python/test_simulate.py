@@ -8,7 +8,7 @@ import pytest
 
 from servers import SLUICED
 
-COST = ["--cost", "1000,10,0,0"]
+COST = ["--cost", "1000,10,0,0,0"]
 SMALL = ["--max-running", "8", "--step-tokens", "64", "--context-length", "1000"]
 
 
@@ -55,7 +55,7 @@ def test_one_request_takes_what_its_steps_take(trace):
     assert figures["itl_p99"] == pytest.approx(1.01e-3, rel=0.005)
     assert figures["e2e_mean"] == pytest.approx(3e-3 + 4 * 1.01e-3)
     assert figures["good_share"] == 1
-    assert report["server"]["max_running"] == 8 and report["server"]["cost_us"] == [1000, 10, 0, 0]
+    assert report["server"]["max_running"] == 8 and report["server"]["cost_us"] == [1000, 10, 0, 0, 0]
 
 
 def test_every_form_says_the_same(trace):
@@ -120,8 +120,8 @@ def test_wrong_usage_is_refused_with_a_reason(trace, tmp_path):
     assert "one of --trace FILE and --arrivals-from-record" in refused(*COST)
     assert "one of --record FILE and --cost" in refused("--trace", good)
     assert "--arrivals-from-record: needs --record" in refused("--arrivals-from-record", *COST)
-    for cost in ("1,2,3", "1,2,3,4,5", "1,2,3,x", "-1,0,0,0", "0,0,0,0", "nan,1,1,1", "1e10,0,0,0", "1,2,3,4 "):
-        assert "four numbers of microseconds" in refused("--trace", good, f"--cost={cost}")
+    for cost in ("1,2,3,4", "1,2,3,4,5,6", "1,2,3,4,x", "-1,0,0,0,0", "0,0,0,0,0", "nan,1,1,1,1", "1e10,0,0,0,0", "1,2,3,4,5 "):
+        assert "five numbers of microseconds" in refused("--trace", good, f"--cost={cost}")
     assert "--speed: 0 is not in" in refused("--trace", good, *COST, "--speed", 0)
     assert "no such option; did you mean --kv-blocks?" in refused("--trace", good, *COST, "--kv-block", 5)
     assert "can't read" in refused("--trace", tmp_path / "nothing", *COST)
