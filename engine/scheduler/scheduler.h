@@ -125,7 +125,7 @@ class Scheduler {
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
   int32_t PrefillBudget(const Draft& draft) const;
   void AdmitWaiting(Draft* draft);
-  void MakeRoomForPriority();
+  void MakeRoomForFirst();
   void FindPrefix(const Sequence& sequence);
   bool HasSlot() const;
   bool HasRoom(const Sequence& sequence) const;
@@ -136,6 +136,7 @@ class Scheduler {
   void AddBlocks(const Sequence& sequence, int32_t old_size, Draft* draft);
   bool GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft);
   Sequence* Victim(uint64_t step, int32_t priority_above) const;
+  Sequence* VictimOfFairness(const Sequence& first) const;
   void Preempt(Sequence* victim);
 
   // Error unless it is what the oldest step in flight has to give.

@@ -33,7 +33,7 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
   draft.plan.step = last_step_ + 1;
 
   line_.StartRound(now);
-  MakeRoomForPriority();
+  MakeRoomForFirst();
   PlanDecodes(&draft);
   draft.budget = PrefillBudget(draft);
   counters_.prefill_budget = draft.budget;
@@ -157,19 +157,40 @@ void Scheduler::AdmitWaiting(Draft* draft) {
   }
 }
 
-// The first in line takes the seats of running ones of lower priority, if it needs them. Before
-// anything is planned: a sequence that has its slice already can't be preempted.
-void Scheduler::MakeRoomForPriority() {
+// The first in line takes the seats of running ones of lower priority, if it needs them, or one
+// seat of a tenant that has more than its share. Before anything is planned: a sequence that has
+// its slice already can't be preempted.
+void Scheduler::MakeRoomForFirst() {
   const Sequence* first = line_.Next();
   if (first == nullptr || first->steps_in_flight > 0) return;
   // What is draining comes free when the steps in flight are committed.
   while (draining_blocks_ == 0) {
     Sequence* victim = Victim(last_step_ + 1, first->request->priority);
+    if (victim == nullptr && !HasSlot()) victim = VictimOfFairness(*first);
     if (victim == nullptr) return;
     FindPrefix(*first);
     if (match_.pending || (HasSlot() && HasRoom(*first))) return;
     Preempt(victim);
   }
+}
+
+// Of the running sequences of the tenant that has most seats for its weight, the one to go for
+// `first`; nullptr when the tenant of `first` would have more than that one then. So no seat goes
+// to and fro, and a tenant that comes with little does not wait for a flood to ebb.
+Sequence* Scheduler::VictimOfFairness(const Sequence& first) const {
+  const double after = line_.SeatsForWeight(first, 1);
+  const auto cost = [&](const Sequence* s) {
+    return std::tuple(-line_.SeatsForWeight(*s, 0), std::min(s->preemptions, kPreemptionsTold),
+                      s->known(), -static_cast<int64_t>(s->order));
+  };
+  Sequence* victim = nullptr;
+  for (size_t i = 1; i < running_.size(); ++i) {
+    Sequence* sequence = running_[i];
+    if (sequence->request->priority < first.request->priority || sequence->lost_patience) continue;
+    if (sequence->tenant == first.tenant || after > line_.SeatsForWeight(*sequence, -1)) continue;
+    if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
+  }
+  return victim;
 }
 
 void Scheduler::FindPrefix(const Sequence& sequence) {

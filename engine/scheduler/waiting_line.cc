@@ -161,6 +161,11 @@ void WaitingLine::CountRunning(const Sequence& sequence, int32_t change) {
   TenantOf(sequence).running += change;
 }
 
+double WaitingLine::SeatsForWeight(const Sequence& sequence, int32_t more) const {
+  const Tenant& tenant = tenants_[static_cast<size_t>(sequence.tenant)];
+  return (tenant.running + more) / tenant.share.weight;
+}
+
 void WaitingLine::CountBlocks(const Sequence& sequence, int32_t change) {
   TenantOf(sequence).blocks += change;
 }

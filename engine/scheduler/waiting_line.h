@@ -61,6 +61,8 @@ class WaitingLine {
   // A sequence got a slot or lost it; its table has grown by so many blocks (or shrunk).
   void CountRunning(const Sequence& sequence, int32_t change);
   void CountBlocks(const Sequence& sequence, int32_t change);
+  // Of its tenant, slots over weight, if it had so many more.
+  double SeatsForWeight(const Sequence& sequence, int32_t more) const;
   // Service: tokens that are about to be computed for a sequence.
   void Charge(const Sequence& sequence, int32_t prompt_tokens, int32_t generated_tokens);
 

@@ -1,6 +1,7 @@
 // Who is served when not all can be: tenants by their weights, priorities, and nobody never.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/engine/scheduler/scheduler_rig.h"
@@ -285,6 +286,38 @@ TEST(SchedulerFairTest, NobodyPaysForWhatNobodyElseWanted) {
     auto served = ServedBoth(&rig, 200);
     EXPECT_GT(served["old"], served["new"] / 3) << pause;
     EXPECT_GT(served["new"], served["old"] / 3) << pause;
+  }
+}
+
+// A flood has all seats for long; whoever comes with little has one at once, up to its share, and
+// those that gave way end with the tokens that they would have had.
+TEST(SchedulerFairTest, ATenantThatComesWithLittleWaitsForNoSeat) {
+  for (const double weight : {1.0, 7.0}) {
+    for (const int32_t depth : {1, 2}) {
+      auto options = Options();
+      options.line.tenants["flood"].weight = weight;
+      SchedulerRig rig(Worker(), options);
+      for (int32_t i = 0; i < 30; ++i) rig.Add(Request(&rig, "flood", 20, 300));
+      for (int32_t i = 0; i < 5; ++i) {
+        ASSERT_TRUE(rig.Plan());
+        rig.Commit();
+      }
+      const int32_t due = weight == 1 ? 4 : 1;  // of eight seats
+      std::vector<uint64_t> light;
+      for (int32_t i = 0; i < 6; ++i) light.push_back(rig.Add(Request(&rig, "light", 20, 100)));
+      for (int32_t i = 0; i < 8; ++i) {
+        ASSERT_TRUE(rig.Plan());
+        rig.Commit();
+      }
+      const auto begun = std::count_if(light.begin(), light.end(),
+                                       [&](uint64_t id) { return !rig[id].tokens.empty(); });
+      EXPECT_GE(begun, std::max(due - 1, 1)) << weight << ": by then it has had as much service";
+      EXPECT_LE(begun, due) << weight;
+      EXPECT_EQ(rig.scheduler().stats().preemptions, begun) << "no seat goes to and fro";
+      rig.RunAll(depth);
+      EXPECT_EQ(rig.Check(), "");
+      for (const auto& [id, outcome] : rig.outcomes()) EXPECT_EQ(outcome.tokens, rig.Expected(id));
+    }
   }
 }
 
