@@ -93,24 +93,37 @@ absl::StatusOr<std::string> MarkControlStrings(const ControlStrings& control, js
   return mark;
 }
 
-// Cuts what the template put after the text of the last message (Hugging Face's rule for
-// continue_final_message: the last occurrence of that text counts).
-absl::Status LeaveFinalMessageOpen(const json::array& messages, std::string* rendered) {
-  std::string_view text = View(messages.back().at("content").get_string());
-  size_t at = rendered->rfind(text);
-  if (at == std::string::npos) {
-    const size_t first = text.find_first_not_of(" \t\r\n");
-    const size_t last = text.find_last_not_of(" \t\r\n");
-    if (first != std::string_view::npos) {
-      text = text.substr(first, last - first + 1);
-      at = rendered->rfind(text);
-    }
+// Behind a mark: a template that trims its messages' texts takes these away, and puts fewer there.
+constexpr std::string_view kBlanks = "  ";
+
+// Puts a mark that occurs nowhere else behind the text of the last message, so that it shows where
+// the template put that text (Hugging Face's way for continue_final_message). Returns the mark.
+absl::StatusOr<std::string> MarkFinalMessage(const json::object& arguments, json::array* messages) {
+  MarkChooser chooser;
+  const StringVisitor see = [&](std::string_view text, Borders) { chooser.See(text); };
+  for (const json::value& message : *messages) VisitStrings(message, Borders::kLeave, see);
+  for (const auto& member : arguments) VisitStrings(member.value(), Borders::kLeave, see);
+  const std::string mark = chooser.Choose();
+  if (mark.empty()) {
+    return engine::InvalidArgument("messages: every private-use character U+F0000..U+FFFFD occurs");
   }
+  json::string& text = messages->back().as_object()["content"].get_string();
+  text.append(mark);
+  text.append(json::string_view(kBlanks.data(), kBlanks.size()));
+  return mark;
+}
+
+// Cuts the mark and what the template put after it.
+absl::Status LeaveFinalMessageOpen(const std::string& mark, std::string* rendered) {
+  const size_t at = rendered->rfind(mark);
   if (at == std::string::npos) {
     return engine::InvalidArgument(
         "continue_final_message: the chat template does not keep the text of the last message");
   }
-  rendered->resize(at + text.size());
+  const bool trimmed = rendered->compare(at + mark.size(), kBlanks.size(), kBlanks) != 0;
+  rendered->resize(at);
+  // But for the mark the template would have taken these, too.
+  if (trimmed) rendered->resize(rendered->find_last_not_of(" \t\n\v\f\r\x1C\x1D\x1E\x1F") + 1);
   return absl::OkStatus();
 }
 
@@ -132,6 +145,10 @@ absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model, const 
   json::object variables = prompt.template_arguments;
   SLUICE_ASSIGN_OR_RETURN(const std::string mark,
                           MarkControlStrings(model.control, &messages, &variables));
+  std::string end_mark;
+  if (prompt.continue_final_message) {
+    SLUICE_ASSIGN_OR_RETURN(end_mark, MarkFinalMessage(variables, &messages));
+  }
   variables["messages"] = messages;
   variables["add_generation_prompt"] = prompt.add_generation_prompt;
   variables["bos_token"] = model.facts.bos_token;
@@ -144,7 +161,7 @@ absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model, const 
                                    engine::Message(rendered.status()));
   }
   if (prompt.continue_final_message) {
-    SLUICE_RETURN_IF_ERROR(LeaveFinalMessageOpen(messages, &*rendered));
+    SLUICE_RETURN_IF_ERROR(LeaveFinalMessageOpen(end_mark, &*rendered));
   }
   SLUICE_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                           model.control.Encode(*rendered, mark, max_tokens));

@@ -56,10 +56,9 @@ void RequireTemplatesControlTokens(const server::ChatPrompt& prompt,
       std::count_if(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer.IsControl(id); }));
   size_t wanted = 2 * prompt.messages.size();
   if (prompt.add_generation_prompt && !prompt.continue_final_message) ++wanted;
-  // What is gone on with loses the end of its turn, unless the end is what it says itself ("\n").
-  const size_t least = wanted - (prompt.continue_final_message ? 1 : 0);
-  Require(controls <= wanted && controls >= least, "control tokens are the template's",
-          tokenizer.Decode(ids, false));
+  // What is gone on with loses the end of its turn.
+  if (prompt.continue_final_message) --wanted;
+  Require(controls == wanted, "control tokens are the template's", tokenizer.Decode(ids, false));
 }
 
 }  // namespace sluice::testing

@@ -157,5 +157,26 @@ TEST(Prompt, ContinueFinalMessageEndsWithItsText) {
   EXPECT_TRUE(testing::PromptText(*ids).ends_with("<|im_start|>assistant\nSure, it"));
 }
 
+// Wherever else the text occurs, and whatever blanks it has at its ends.
+TEST(Prompt, ContinueFinalMessageCutsNowhereElse) {
+  const auto model = testing::MakeChatModel();
+  for (const std::string text : {" it ",
+                                 "\x1C"
+                                 "it",
+                                 "it\n", "im", "\n", "end|>", "it\xE3\x80\x80"}) {
+    ChatPrompt prompt;
+    const std::string asked = "I say" + text + " and" + text + ".";
+    prompt.messages.push_back(boost::json::object{{"role", "user"}, {"content", asked}});
+    prompt.messages.push_back(boost::json::object{{"role", "assistant"}, {"content", text}});
+    prompt.add_generation_prompt = false;
+    prompt.continue_final_message = true;
+    const auto ids = EncodeChat(*model, prompt, SIZE_MAX);
+    ASSERT_TRUE(ids.ok()) << ids.status();
+    const std::string rendered = testing::PromptText(*ids);
+    EXPECT_NE(rendered.find(asked), std::string::npos) << rendered;
+    EXPECT_TRUE(rendered.ends_with("<|im_start|>assistant\n" + text)) << rendered;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::server
