@@ -15,6 +15,24 @@ constexpr double kSparedMost = 0.15;     // of a target
 constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
+// Of the running sequences that may go, the one of least rank, and of those the least costly to
+// preempt; never the oldest of all.
+template <typename MayGo, typename Rank>
+Sequence* LeastCostly(const std::vector<Sequence*>& running, const MayGo& may_go,
+                      const Rank& rank) {
+  const auto cost = [&](const Sequence* s) {
+    return std::tuple(rank(s), std::min(s->preemptions, kPreemptionsTold), s->known(),
+                      -static_cast<int64_t>(s->order));
+  };
+  Sequence* victim = nullptr;
+  for (size_t i = 1; i < running.size(); ++i) {
+    Sequence* sequence = running[i];
+    if (!may_go(sequence)) continue;
+    if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
+  }
+  return victim;
+}
+
 }  // namespace
 
 StepPlan Scheduler::Plan(Clock::time_point now) {
@@ -179,18 +197,12 @@ void Scheduler::MakeRoomForFirst() {
 // to and fro, and a tenant that comes with little does not wait for a flood to ebb.
 Sequence* Scheduler::VictimOfFairness(const Sequence& first) const {
   const double after = line_.SeatsForWeight(first, 1);
-  const auto cost = [&](const Sequence* s) {
-    return std::tuple(-line_.SeatsForWeight(*s, 0), std::min(s->preemptions, kPreemptionsTold),
-                      s->known(), -static_cast<int64_t>(s->order));
+  const auto may_go = [&](const Sequence* s) {
+    return s->tenant != first.tenant && after <= line_.SeatsForWeight(*s, -1) &&
+           s->request->priority >= first.request->priority && !s->lost_patience;
   };
-  Sequence* victim = nullptr;
-  for (size_t i = 1; i < running_.size(); ++i) {
-    Sequence* sequence = running_[i];
-    if (sequence->request->priority < first.request->priority || sequence->lost_patience) continue;
-    if (sequence->tenant == first.tenant || after > line_.SeatsForWeight(*sequence, -1)) continue;
-    if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
-  }
-  return victim;
+  return LeastCostly(running_, may_go,
+                     [&](const Sequence* s) { return -line_.SeatsForWeight(*s, 0); });
 }
 
 void Scheduler::FindPrefix(const Sequence& sequence) {
@@ -324,18 +336,12 @@ bool Scheduler::GrowOrPreempt(Sequence* sequence, int32_t tokens, Draft* draft) 
 // which the step being planned has no slice, the one to go. Never the oldest of all; and one that
 // was taken in for having waited too long would wait again at once, if it gave way to a priority.
 Sequence* Scheduler::Victim(uint64_t step, int32_t priority_above) const {
-  const auto cost = [](const Sequence* s) {
-    return std::tuple(-int64_t{s->request->priority}, std::min(s->preemptions, kPreemptionsTold),
-                      s->known(), -static_cast<int64_t>(s->order));
+  const auto may_go = [&](const Sequence* s) {
+    return s->planned_step != step && s->request->priority > priority_above &&
+           (priority_above == kForRoom || !s->lost_patience);
   };
-  Sequence* victim = nullptr;
-  for (size_t i = 1; i < running_.size(); ++i) {
-    Sequence* sequence = running_[i];
-    if (sequence->planned_step == step || sequence->request->priority <= priority_above) continue;
-    if (priority_above != kForRoom && sequence->lost_patience) continue;
-    if (victim == nullptr || cost(sequence) < cost(victim)) victim = sequence;
-  }
-  return victim;
+  return LeastCostly(running_, may_go,
+                     [](const Sequence* s) { return -int64_t{s->request->priority}; });
 }
 
 void Scheduler::Preempt(Sequence* victim) {

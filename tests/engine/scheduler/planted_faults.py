@@ -41,9 +41,9 @@ FAULTS = {
         "const int32_t count = std::min(sequence->pending(), budget + 1);"),
     "a victim preempted for ever": (
         "engine/scheduler/scheduler_plan.cc",
-        "  for (size_t i = 1; i < running_.size(); ++i) {\n    Sequence* sequence = running_[i];",
-        "  for (size_t i = 0; i < running_.size(); ++i) {\n    Sequence* sequence = running_[i];\n"
-        "    if (sequence->preemptions > 0 && sequence->planned_step != step) return sequence;"),
+        "  for (size_t i = 1; i < running.size(); ++i) {\n    Sequence* sequence = running[i];",
+        "  for (size_t i = 0; i < running.size(); ++i) {\n    Sequence* sequence = running[i];\n"
+        "    if (sequence->preemptions > 0 && may_go(sequence)) return sequence;"),
     "a token committed after the stop, two steps in flight": (
         "engine/scheduler/scheduler.cc",
         "if (sequence->state != SequenceState::kRetiring)",
