@@ -29,16 +29,15 @@ class ThreadPool {
   static constexpr int kChunksMax = 0xFFFF;
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
-  // Changes with each work that is shared with helpers. Any thread.
-  uint32_t works() const {
-    return static_cast<uint32_t>(state_.load(std::memory_order_relaxed) >> 32);
-  }
+  // Changes with each Run. Any thread.
+  uint32_t works() const { return works_.load(std::memory_order_relaxed); }
 
   // Calls body(chunk, worker) once for each chunk in [0, chunks), chunks <= kChunksMax, in any
   // order, and returns when all are done. `worker` is in [0, threads()) and tells threads that run
   // at the same time apart: an index for scratch memory.
   template <typename Body>
   void Run(int chunks, Body&& body) {
+    works_.store(works() + 1, std::memory_order_relaxed);  // one caller at a time
     if (helpers_.empty() || chunks <= 1) {
       for (int chunk = 0; chunk < chunks; ++chunk) body(chunk, 0);
       return;
@@ -71,6 +70,7 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> epoch_{0};  // what helpers sleep on
   std::atomic<uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
+  alignas(64) std::atomic<uint32_t> works_{0};
   std::vector<std::thread> helpers_;
 };
 

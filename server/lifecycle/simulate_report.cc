@@ -127,9 +127,8 @@ std::string ServerLines(const SimulationReport& report) {
       server.depth == 1 ? "step" : "steps");
   const engine::StepCost& cost = server.time.cost();
   out += Format(
-      "a step    %.1f us, and %.2f us a token, %.5f us a position attended, %.2f us an answer, "
-      "%.5f "
-      "us a position of its context",
+      "a step    %.1f us, and %.2f us a token, %.5f us a position attended, "
+      "%.2f us an answer, %.5f us a position of its context",
       cost.step * 1e6, cost.token * 1e6, cost.position * 1e6, cost.sequence * 1e6,
       cost.context * 1e6);
   if (report.fitted_steps > 0)

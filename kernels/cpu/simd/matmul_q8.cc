@@ -54,6 +54,7 @@ template <int C>
 SLUICE_INLINE const ColumnBlock<C>& BlockOf(const Tile& tile, int64_t block) {
   return reinterpret_cast<const ColumnBlock<C>*>(tile.in)[block];
 }
+
 template <int C>
 const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
   const std::byte* in = task.in + column * task.in_stride;

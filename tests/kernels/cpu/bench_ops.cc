@@ -35,7 +35,7 @@ double MedianSeconds(const std::function<void()>& run, double budget_s) {
 
 // As in models, some blocks of 32 columns are large in most rows: about a fifth is refined, and
 // four rows together have a refined one in a third.
-constexpr float kSpreadOfColumns = 0.7f, kSpreadOfRows = 0.3f;
+constexpr float kSpreadOfColumns = 0.9f, kSpreadOfRows = 0.3f;
 
 Bench::Bench(CpuIsa isa, int threads, ActivationMode mode)
     : backend_(CreateCpuBackend({mode, threads}, isa)) {}
