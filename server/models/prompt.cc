@@ -59,6 +59,13 @@ json::value RewriteMessage(const json::value& message, const StringRewriter& rew
   return out;
 }
 
+absl::StatusOr<std::string> ChooseMark(const MarkChooser& chooser) {
+  std::string mark = chooser.Choose();
+  if (mark.empty())
+    return engine::InvalidArgument("messages: every private-use character U+F0000..U+FFFFD occurs");
+  return mark;
+}
+
 // Puts marks into the callers' texts where control strings need them; returns the mark, or an
 // empty string when none was needed.
 absl::StatusOr<std::string> MarkControlStrings(const ControlStrings& control, json::array* messages,
@@ -79,10 +86,7 @@ absl::StatusOr<std::string> MarkControlStrings(const ControlStrings& control, js
 
   MarkChooser chooser;
   visit_all([&](std::string_view text, Borders) { chooser.See(text); });
-  std::string mark = chooser.Choose();
-  if (mark.empty()) {
-    return engine::InvalidArgument("messages: every private-use character U+F0000..U+FFFFD occurs");
-  }
+  SLUICE_ASSIGN_OR_RETURN(const std::string mark, ChooseMark(chooser));
   const StringRewriter rewrite = [&](std::string_view text, Borders borders) {
     return control.Mark(text, mark, borders);
   };
@@ -103,10 +107,7 @@ absl::StatusOr<std::string> MarkFinalMessage(const json::object& arguments, json
   const StringVisitor see = [&](std::string_view text, Borders) { chooser.See(text); };
   for (const json::value& message : *messages) VisitStrings(message, Borders::kLeave, see);
   for (const auto& member : arguments) VisitStrings(member.value(), Borders::kLeave, see);
-  const std::string mark = chooser.Choose();
-  if (mark.empty()) {
-    return engine::InvalidArgument("messages: every private-use character U+F0000..U+FFFFD occurs");
-  }
+  SLUICE_ASSIGN_OR_RETURN(const std::string mark, ChooseMark(chooser));
   json::string& text = messages->back().as_object()["content"].get_string();
   text.append(mark);
   text.append(json::string_view(kBlanks.data(), kBlanks.size()));

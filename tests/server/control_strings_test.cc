@@ -178,5 +178,30 @@ TEST(Prompt, ContinueFinalMessageCutsNowhereElse) {
   }
 }
 
+TEST(Prompt, ContinueFinalMessageWithATemplateThatTrims) {
+  testing::ChatModelOptions options;
+  // With a blank of its own behind the text, as some have.
+  options.chat_template =
+      "{% for m in messages %}[{{ m.role }}] {{ m.content | trim }} ;{% endfor %}";
+  ChatPrompt prompt;
+  const std::string asked =
+      "I say \x1C"
+      "it \n too";
+  prompt.messages.push_back(boost::json::object{{"role", "user"}, {"content", asked}});
+  prompt.messages.push_back(boost::json::object{{"role", "assistant"},
+                                                {"content",
+                                                 "\x1C"
+                                                 "it \n"}});
+  prompt.add_generation_prompt = false;
+  prompt.continue_final_message = true;
+  const auto ids = EncodeChat(*testing::MakeChatModel(options), prompt, SIZE_MAX);
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  EXPECT_EQ(testing::PromptText(*ids), "[user] " + asked + " ;[assistant] it");
+
+  options.chat_template = "{{ messages[0].content }}";
+  const auto lost = EncodeChat(*testing::MakeChatModel(options), prompt, SIZE_MAX);
+  EXPECT_NE(engine::Message(lost.status()).find("does not keep the text"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice::server

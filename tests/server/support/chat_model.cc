@@ -71,7 +71,9 @@ std::shared_ptr<server::ServedModel> MakeChatModel(const ChatModelOptions& optio
   facts.context_tokens = options.context_tokens;
   facts.waiting_max = options.waiting_max;
   facts.tokenizer = ChatTokenizer(options.add_bos);
-  facts.chat_template = ChatMl(options.template_prints_bos);
+  facts.chat_template = options.chat_template.empty()
+                            ? ChatMl(options.template_prints_bos)
+                            : Must(engine::ChatTemplate::Compile(options.chat_template));
   facts.bos_token = "<|bos|>";
   facts.eos_token = "<|im_end|>";
   return std::make_shared<server::ServedModel>(std::move(facts));

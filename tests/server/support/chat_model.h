@@ -25,6 +25,7 @@ struct ChatModelOptions {
   int32_t waiting_max = 1024;
   bool add_bos = false;
   bool template_prints_bos = false;
+  std::string chat_template;  // empty: ChatMl
 };
 
 std::shared_ptr<const engine::Tokenizer> ChatTokenizer(bool add_bos = false);
