@@ -148,7 +148,8 @@ void WriteOptions(const ExecutorLimits& limits, const Scheduler::Options& option
                               options.line.tenants_max, int32_t{options.share_prefixes}})
     out->Signed(value);
   for (const double value : {options.inter_token_target, options.first_token_target,
-                             options.line.patience_seconds, options.line.generated_weight})
+                             options.line.patience_seconds, options.line.generated_weight,
+                             options.line.saved_service})
     out->Double(value);
   WriteInts(options.end_ids, out);
   WriteShare(options.line.other, out);
@@ -177,6 +178,7 @@ bool ReadOptions(Reader* in, ExecutorLimits* limits, Scheduler::Options* options
   options->first_token_target = in->Double();
   options->line.patience_seconds = in->Double();
   options->line.generated_weight = in->Double();
+  options->line.saved_service = in->Double();
   ReadInts(in, 0, kIntMax, &options->end_ids);
   ReadShare(in, &options->line.other);
   for (uint64_t left = in->Unsigned(); left > 0 && in->ok(); --left) {

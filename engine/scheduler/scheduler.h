@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -124,7 +125,12 @@ class Scheduler {
   void PlanPrefills(Draft* draft);
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
   int32_t PrefillBudget(const Draft& draft) const;
-  void AdmitWaiting(Draft* draft);
+  void AdmitWaiting(Draft* draft, const Sequence* other);
+  bool IsOwedMore(const Sequence& sequence, const Sequence& other) const;
+  auto OrderOfPrefill(const Sequence& sequence) const {
+    return std::tuple(line_.RankOf(sequence), UrgencyOf(sequence, now_), sequence.start_by,
+                      sequence.pending(), sequence.order);
+  }
   void MakeRoomForFirst();
   void FindPrefix(const Sequence& sequence);
   bool HasSlot() const;

@@ -9,11 +9,13 @@ namespace sluice::engine {
 namespace {
 
 constexpr int32_t kPassedMax = 32;
-constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
-constexpr double kRecent = 0.05;         // of a mean over the last twenty or so
-constexpr double kSparedMost = 0.15;     // of a target
-constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
-constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
+constexpr int32_t kForRoom = INT32_MIN;         // a victim of any priority
+constexpr double kRecent = 0.05;                // of a mean over the last twenty or so
+constexpr double kSparedMost = 0.15;            // of a target
+constexpr double kErrorsSpared = 2;             // mean errors of the step model, below a target
+constexpr int32_t kShareOfOldest = 2;           // of several prefills it gets half of what there is
+constexpr int32_t kShareOfOldestAmongOwed = 8;  // when tenants that had less service have some
+constexpr int32_t kPreemptionsTold = 4;         // beyond so many, all count as preempted often
 
 // Of the running sequences that may go, the one of least rank, and of those the least costly to
 // preempt; never the oldest of all.
@@ -121,29 +123,45 @@ void Scheduler::PlanPrefills(Draft* draft) {
   for (Sequence* sequence : running_) {
     if (sequence->pending() > 1) prefills_.push_back(sequence);
   }
-  if (prefills_.empty()) return AdmitWaiting(draft);
+  if (prefills_.empty()) return AdmitWaiting(draft, nullptr);
   Sequence* const oldest = prefills_.front();
+  const Sequence* first = line_.Next();
   int32_t reserved = std::min(oldest->pending(), draft->budget);
   if (prefills_.size() > 1 || !line_.empty()) {
-    reserved = std::min(reserved, (draft->budget + 1) / 2);
+    std::sort(prefills_.begin() + 1, prefills_.end(), [&](const Sequence* a, const Sequence* b) {
+      return OrderOfPrefill(*a) < OrderOfPrefill(*b);
+    });
+    const bool others_are_owed = (first != nullptr && IsOwedMore(*first, *oldest)) ||
+                                 (prefills_.size() > 1 && IsOwedMore(*prefills_[1], *oldest));
+    const int32_t share = others_are_owed ? kShareOfOldestAmongOwed : kShareOfOldest;
+    reserved = std::min(reserved, (draft->budget + share - 1) / share);
     // It may get more of the budget in the end; whoever needs the same tokens waits for all.
     if (oldest->planned + oldest->pending() <= oldest->known()) {
       const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
       kv_.Announce(&oldest->table, oldest->request->cache_salt, oldest->Tokens(most));
     }
-    const auto key = [&](const Sequence* s) {
-      return std::tuple(s->request->priority, UrgencyOf(*s, draft->now), s->start_by, s->pending(),
-                        s->order);
-    };
-    std::sort(prefills_.begin() + 1, prefills_.end(),
-              [&](const Sequence* a, const Sequence* b) { return key(a) < key(b); });
   }
   draft->budget -= reserved;
-  if (reserved < oldest->pending()) ++draft->prefills;
-  for (size_t i = 1; i < prefills_.size(); ++i) PlanPrefill(prefills_[i], draft->budget, draft);
-  AdmitWaiting(draft);
+  // All that are not planned yet may be left partly computed.
+  draft->prefills = static_cast<int32_t>(prefills_.size());
+  if (reserved == oldest->pending()) --draft->prefills;
+  for (size_t i = 1; i < prefills_.size(); ++i) {
+    if (first != nullptr && IsOwedMore(*first, *prefills_[i])) {
+      AdmitWaiting(draft, prefills_[i]);
+      first = line_.Next();
+    }
+    --draft->prefills;
+    PlanPrefill(prefills_[i], draft->budget, draft);
+  }
+  AdmitWaiting(draft, nullptr);
   draft->budget += reserved;
   PlanPrefill(oldest, draft->budget, draft);
+}
+
+// Whether `sequence` comes before `other`, whose prompt is partly computed, although it came later:
+// by the order in which WaitingLine serves tenants.
+bool Scheduler::IsOwedMore(const Sequence& sequence, const Sequence& other) const {
+  return line_.RankOf(sequence) < line_.RankOf(other);
 }
 
 // Blocks for all known tokens were given at admission.
@@ -153,12 +171,13 @@ void Scheduler::PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft) {
   if (count > 0) AddSlice(sequence, count, draft);
 }
 
-void Scheduler::AdmitWaiting(Draft* draft) {
+// Those that come before `other`; all, if that is nullptr.
+void Scheduler::AdmitWaiting(Draft* draft, const Sequence* other) {
   if (draft->blocks_short) return;
   // Each look costs: not too many that can't be admitted yet are passed by.
   for (int32_t passed = 0; draft->budget > 0 && passed < kPassedMax;) {
     Sequence* sequence = line_.Next();
-    if (sequence == nullptr) return;
+    if (sequence == nullptr || (other != nullptr && !IsOwedMore(*sequence, *other))) return;
     // A preempted sequence comes back once the last of its old steps is done.
     if (sequence->steps_in_flight > 0) return;
     if (!HasSlot()) return;
@@ -199,10 +218,11 @@ Sequence* Scheduler::VictimOfFairness(const Sequence& first) const {
   const double after = line_.SeatsForWeight(first, 1);
   const auto may_go = [&](const Sequence* s) {
     return s->tenant != first.tenant && after <= line_.SeatsForWeight(*s, -1) &&
-           s->request->priority >= first.request->priority && !s->lost_patience;
+           s->request->priority >= first.request->priority;
   };
-  return LeastCostly(running_, may_go,
-                     [&](const Sequence* s) { return -line_.SeatsForWeight(*s, 0); });
+  return LeastCostly(running_, may_go, [&](const Sequence* s) {
+    return std::pair(-line_.SeatsForWeight(*s, 0), s->lost_patience);
+  });
 }
 
 void Scheduler::FindPrefix(const Sequence& sequence) {
@@ -235,7 +255,7 @@ void Scheduler::Admit(Sequence* sequence, Draft* draft) {
   // One that was passed by may be older than those that run.
   running_.insert(std::upper_bound(running_.begin(), running_.end(), sequence, Earlier), sequence);
   line_.CountRunning(*sequence, 1);
-  sequence->lost_patience = sequence->lost_patience || line_.HasWaitedLong(*sequence);
+  sequence->lost_patience = line_.HasLostPatience(*sequence);
   sequence->state = SequenceState::kRunning;
   sequence->ReserveMost();
   sequence->table.Reserve(kv_.BlocksFor(sequence->known() + sequence->left()));

@@ -1,6 +1,7 @@
 #include "engine/scheduler/waiting_line.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "engine/base/check.h"
@@ -41,9 +42,9 @@ int32_t WaitingLine::Account(const std::string& name) {
   return account;
 }
 
-// What a tenant that had nobody waiting is counted as having had, when somebody comes: as much as
-// the least served of those that wait; if none do, as the one that waited last, which has gone on
-// being served.
+// What a tenant that had nobody waiting is counted as having had, when somebody comes, but for what
+// it may have saved: as much as the least served of those that wait; if none do, as the one that
+// waited last, which has gone on being served.
 double WaitingLine::Floor() const {
   double least = -1;
   for (const Tenant& tenant : tenants_) {
@@ -67,7 +68,7 @@ void WaitingLine::Close(Sequence* sequence) {
 void WaitingLine::CountWaiting(Tenant* tenant, int32_t change) {
   if (tenant->waiting == 0 && change > 0) {
     floor_ = Floor();
-    tenant->served = std::max(tenant->served, floor_);
+    tenant->served = std::max(tenant->served, floor_ - options_.saved_service);
   }
   tenant->waiting += change;
   size_ += change;
@@ -109,13 +110,25 @@ void WaitingLine::Sweep() {
 void WaitingLine::StartRound(Clock::time_point now) {
   now_ = now;
   if (size_ == 0) return;
+  best_priority_ = std::numeric_limits<int32_t>::max();
   for (Tenant& tenant : tenants_) {
-    for (auto& [priority, line] : tenant.lines) line.StartRound(now);
+    for (auto& [priority, line] : tenant.lines) {
+      line.StartRound(now);
+      best_priority_ = std::min(best_priority_, priority);
+    }
   }
 }
 
-bool WaitingLine::HasWaitedLong(const Sequence& sequence) const {
+bool WaitingLine::HasLostPatience(const Sequence& sequence) const {
+  if (sequence.state != SequenceState::kWaiting) return sequence.lost_patience;
   return Seconds(now_ - sequence.patient_since) > options_.patience_seconds;
+}
+
+WaitingLine::Rank WaitingLine::RankOf(const Sequence& sequence) const {
+  const bool lost = HasLostPatience(sequence);
+  const int32_t priority = sequence.request->priority;
+  const double served = tenants_[static_cast<size_t>(sequence.tenant)].served;
+  return Rank(lost ? std::min(priority, best_priority_) : priority, served, !lost);
 }
 
 bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
@@ -128,8 +141,9 @@ bool WaitingLine::MayRunOneMore(const Tenant& tenant) const {
 
 Sequence* WaitingLine::Next() {
   Sequence* best = nullptr;
-  std::tuple<bool, int32_t, double, uint64_t> best_key;
-  const auto take = [&](Sequence* sequence, const decltype(best_key)& key) {
+  std::tuple<Rank, uint64_t> best_key;
+  const auto take = [&](Sequence* sequence) {
+    const std::tuple key(RankOf(*sequence), sequence->order);
     if (best != nullptr && best_key <= key) return;
     best = sequence;
     best_key = key;
@@ -138,14 +152,14 @@ Sequence* WaitingLine::Next() {
     if (tenant.waiting == 0 || !MayRunOneMore(tenant)) continue;
     for (const auto& [priority, line] : tenant.lines) {
       Sequence* const oldest = line.Oldest();
-      if (oldest != nullptr && HasWaitedLong(*oldest)) {
-        take(oldest, std::tuple(false, 0, 0.0, oldest->order));
+      if (oldest != nullptr && HasLostPatience(*oldest)) {
+        take(oldest);
         continue;
       }
       for (const Urgency urgency : kAllUrgencies) {
         Sequence* const head = line.Head(urgency);
         if (head == nullptr) continue;
-        take(head, std::tuple(true, priority, tenant.served, head->order));
+        take(head);
         break;
       }
     }

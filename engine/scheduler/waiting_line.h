@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -18,12 +19,17 @@ namespace sluice::engine {
 // Who is served next: sequences that wait for a slot, in one line for each tenant and priority, and
 // the books of what each tenant has been given.
 //
-// The order: first whoever has waited longer than `patience`, the oldest first, so that nobody
-// starves. Then by priority (a lower number first). Of equal priority by the tenant that has had
-// least service, counted in tokens over its weight (the virtual token counter of Sheng et al. 2024,
-// "Fairness in Serving Large Language Models"); in a tenant's line as UrgencyLine has it. A tenant
-// that had nobody waiting is counted as having had as much as those that had, so that nobody saves
-// up, and nobody pays for what nobody else wanted. No tenant's absence leaves anything unused.
+// The order: by priority, a lower number first; whoever has waited longer than `patience` counts as
+// one of the best priority that waits, so that nobody starves. Of equal priority by the tenant that
+// has had least service, counted in tokens over its weight (the virtual token counter of Sheng et
+// al. 2024, "Fairness in Serving Large Language Models"), patience or not: the waits of a flood
+// must not be another tenant's. Of one tenant first who has lost patience, the oldest first; the
+// others as UrgencyLine has it.
+//
+// A tenant that had nobody waiting is counted as having had as much as those that had, less a
+// little that it may have saved, so that requests that come together after a pause need not wait
+// for each other; nobody saves up more, and nobody pays for what nobody else wanted. No tenant's
+// absence leaves anything unused.
 //
 // Engine thread only.
 class WaitingLine {
@@ -34,6 +40,7 @@ class WaitingLine {
     int32_t tenants_max = 1024;  // that are told apart; those beyond share one account
     double patience_seconds = 30;
     double generated_weight = 2;  // of a generated token, a prompt's token being 1
+    double saved_service = 512;   // the most that a tenant may save, in tokens over its weight
   };
   WaitingLine(Options options, int32_t kv_blocks);
 
@@ -56,7 +63,12 @@ class WaitingLine {
   void StartRound(Clock::time_point now);
   Sequence* Next();
   void Pass(const Sequence& sequence);
-  bool HasWaitedLong(const Sequence& sequence) const;
+  // Now, or when it was taken in.
+  bool HasLostPatience(const Sequence& sequence) const;
+  // Of sequences that wait or run, the least is served first: priority, service of the tenant, and
+  // whether it has patience still.
+  using Rank = std::tuple<int32_t, double, bool>;
+  Rank RankOf(const Sequence& sequence) const;
 
   // A sequence got a slot or lost it; its table has grown by so many blocks (or shrunk).
   void CountRunning(const Sequence& sequence, int32_t change);
@@ -99,8 +111,9 @@ class WaitingLine {
   std::unordered_map<std::string, int32_t> account_of_;
   int32_t size_ = 0;
   int64_t known_tokens_ = 0;
-  double floor_ = 0;         // the last one, so that none falls below it
-  int32_t waited_last_ = 0;  // the account
+  double floor_ = 0;           // the last one, so that none falls below it
+  int32_t waited_last_ = 0;    // the account
+  int32_t best_priority_ = 0;  // of those that waited when the round began
   Clock::time_point now_;
 };
 

@@ -1,6 +1,8 @@
 // Plays scripts; see scheduler_script.h.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "tests/engine/scheduler/scheduler_script.h"
 
@@ -13,7 +15,7 @@ using engine::GenerateRequest;
 // The rest of a run, after its last arrival, takes fewer steps than that.
 constexpr int32_t kStepsAfter = 200000;
 // Those that run already, and those that are looked at while one waits for a prefix in the making.
-constexpr int32_t kOvertakenMax = 32;
+constexpr int64_t kOvertakenMax = 32;
 
 class Player {
  public:
@@ -59,36 +61,65 @@ class Player {
     for (int32_t choice = 0; choice < request->n; ++choice) {
       const uint64_t id = rig_.Add(request, choice);
       ids_[event.number].push_back(id);
-      unserved_.push_back({id, 0});
+      unserved_[id] = 0;
     }
   }
 
   void Step() {
-    while (rig_.scheduler().steps_in_flight() < script_.depth && rig_.Plan()) continue;
+    while (rig_.scheduler().steps_in_flight() < script_.depth && Plan()) continue;
     if (rig_.scheduler().steps_in_flight() > 0) rig_.Commit();
     if (std::string error = rig_.Check(); !error.empty()) Fail(std::move(error));
-    CheckNobodyIsStarved();
+    std::erase_if(unserved_, [&](const auto& item) {
+      const SchedulerRig::Outcome& outcome = rig_[item.first];
+      return outcome.ends > 0 || !outcome.tokens.empty();
+    });
   }
 
-  // Who got its first token now has overtaken those before it that have lost patience and have not
-  // even been begun.
-  void CheckNobodyIsStarved() {
-    int32_t served_later = 0;
+  bool Plan() {
+    const bool some_have_lost_patience =
+        std::any_of(unserved_.begin(), unserved_.end(),
+                    [&](const auto& item) { return HasLostPatience(*rig_[item.first].request); });
+    if (!some_have_lost_patience) return rig_.Plan();
+    const engine::EngineState before = rig_.scheduler().State(rig_.Now(), SIZE_MAX);
+    if (!rig_.Plan()) return false;
+    CheckNobodyIsStarved(before, rig_.scheduler().State(rig_.Now(), SIZE_MAX));
+    return true;
+  }
+
+  // Who was taken in now has overtaken those before it that have lost patience and wait still,
+  // unless its tenant has had less service than theirs.
+  void CheckNobodyIsStarved(const engine::EngineState& before, const engine::EngineState& after) {
+    const std::set<Key> ran = RunningOf(before), runs = RunningOf(after);
+    std::vector<const GenerateRequest*> taken_in;  // of those looked at so far, the latest first
     for (auto it = unserved_.rbegin(); it != unserved_.rend(); ++it) {
-      const SchedulerRig::Outcome& outcome = rig_[it->id];
-      if (outcome.ends > 0 || !outcome.tokens.empty()) {
-        it->done = true;
-        if (!outcome.tokens.empty()) ++served_later;
+      auto& [id, overtaken] = *it;
+      const SchedulerRig::Outcome& outcome = rig_[id];
+      const GenerateRequest& request = *outcome.request;
+      const Key key(request.id, outcome.choice);
+      if (runs.contains(key)) {
+        if (!ran.contains(key)) taken_in.push_back(&request);
         continue;
       }
-      if (served_later == 0 || !HasLostPatience(*outcome.request) || IsRunning(outcome)) continue;
-      it->overtaken += served_later;
-      result_.overtaken_most = std::max(result_.overtaken_most, it->overtaken);
-      if (it->overtaken > kOvertakenMax)
-        Fail("sequence " + std::to_string(it->id) + " has lost patience and was overtaken " +
-             std::to_string(it->overtaken) + " times");
+      if (outcome.ends > 0 || !HasLostPatience(request)) continue;
+      const engine::TenantInfo& own = AccountOf(request, before);
+      overtaken += std::count_if(taken_in.begin(), taken_in.end(), [&](const auto* later) {
+        const engine::TenantInfo& other = AccountOf(*later, before);
+        return &other == &own || other.served > own.served;
+      });
+      result_.overtaken_most = std::max(result_.overtaken_most, overtaken);
+      if (overtaken > kOvertakenMax)
+        Fail("sequence " + std::to_string(id) + " has lost patience and was overtaken " +
+             std::to_string(overtaken) + " times");
     }
-    std::erase_if(unserved_, [](const Unserved& unserved) { return unserved.done; });
+  }
+
+  // The first account is that of all who have none of their own.
+  static const engine::TenantInfo& AccountOf(const GenerateRequest& request,
+                                             const engine::EngineState& state) {
+    const auto own =
+        std::find_if(state.tenants.rbegin(), state.tenants.rend(),
+                     [&](const auto& tenant) { return tenant.name == request.tenant; });
+    return own == state.tenants.rend() ? state.tenants.front() : *own;
   }
 
   // A tenant's own limits may hold it back for longer.
@@ -98,12 +129,12 @@ class Player {
            request.tenant != "3";
   }
 
-  bool IsRunning(const SchedulerRig::Outcome& outcome) const {
-    const engine::EngineState state = rig_.scheduler().State(rig_.Now(), SIZE_MAX);
-    return std::any_of(state.sequences.begin(), state.sequences.end(), [&](const auto& sequence) {
-      return sequence.running && sequence.request_id == outcome.request->id &&
-             sequence.choice == outcome.choice;
-    });
+  using Key = std::pair<std::string, int32_t>;  // request, choice
+  static std::set<Key> RunningOf(const engine::EngineState& state) {
+    std::set<Key> running;
+    for (const engine::SequenceInfo& sequence : state.sequences)
+      if (sequence.running) running.emplace(sequence.request_id, sequence.choice);
+    return running;
   }
 
   void CheckOutcomes() {
@@ -128,16 +159,11 @@ class Player {
     if (stats.prefix_query_tokens != looked_for) Fail("the tokens looked for in memory");
   }
 
-  struct Unserved {
-    uint64_t id;
-    int32_t overtaken;
-    bool done = false;
-  };
-
   const Script& script_;
   SchedulerRig rig_;
   std::map<int32_t, std::vector<uint64_t>> ids_;  // of a request
-  std::vector<Unserved> unserved_;                // by id
+  // By id: those without a token yet, and how often they were overtaken after all patience.
+  std::map<uint64_t, int64_t> unserved_;
   int32_t step_ = 0;
   PlayResult result_;
 };

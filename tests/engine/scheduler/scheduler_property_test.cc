@@ -30,7 +30,7 @@ class SchedulerPropertyTest : public ::testing::TestWithParam<int32_t> {};
 TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
   engine::EngineStats total;
   int64_t faults = 0, deadlines = 0;
-  int32_t overtaken = 0;
+  int64_t overtaken = 0;
   const auto seeds = static_cast<uint64_t>(Scaled(450));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Traffic traffic;
@@ -59,12 +59,12 @@ TEST_P(SchedulerPropertyTest, EveryBookBalancesAfterEveryStep) {
   }
   std::printf(
       "depth %d: %lld steps, %lld tokens, %lld preemptions, %lld faults, %lld deadlines passed, "
-      "%lld of %lld prompt tokens found in memory, overtaken at most %d times\n",
+      "%lld of %lld prompt tokens found in memory, overtaken at most %lld times\n",
       GetParam(), static_cast<long long>(total.steps),
       static_cast<long long>(total.generation_tokens), static_cast<long long>(total.preemptions),
       static_cast<long long>(faults), static_cast<long long>(deadlines),
       static_cast<long long>(total.prefix_hit_tokens),
-      static_cast<long long>(total.prefix_query_tokens), overtaken);
+      static_cast<long long>(total.prefix_query_tokens), static_cast<long long>(overtaken));
   EXPECT_GT(total.steps, 300 * static_cast<int64_t>(seeds));
   EXPECT_GT(total.preemptions, static_cast<int64_t>(seeds));
   EXPECT_GT(faults, static_cast<int64_t>(seeds) / 10);

@@ -61,6 +61,7 @@ class ScriptMaker {
     options.prefills_max = Pick(1, 4);
     options.prefill_tokens_min = Pick(1, 16);
     options.line.patience_seconds = Chance(0.5) ? 0.05 : 30;
+    options.line.saved_service = Pick(0, 100);
     options.line.tenants_max = Pick(1, 8);
     options.line.tenants["1"].weight = 3;
     options.line.tenants["2"].running_max = 1;
@@ -149,8 +150,9 @@ std::string Describe(const Script& script) {
       << limits.step_tokens << " and " << options.step_tokens << ", kv_blocks " << limits.kv_blocks
       << " of " << limits.block_size << ", context " << limits.context_tokens << ", prefills_max "
       << options.prefills_max << ", prefill_tokens_min " << options.prefill_tokens_min
-      << ", patience " << options.line.patience_seconds << ", tenants_max "
-      << options.line.tenants_max << ", sharing " << options.share_prefixes << "\n";
+      << ", patience " << options.line.patience_seconds << ", saved " << options.line.saved_service
+      << ", tenants_max " << options.line.tenants_max << ", sharing " << options.share_prefixes
+      << "\n";
   for (const ScriptEvent& event : script.events) {
     out << "  step " << event.step << ": ";
     if (event.request == nullptr) {

@@ -46,7 +46,7 @@ struct PlayResult {
   engine::EngineStats stats;
   int32_t faults = 0;
   int32_t deadlines = 0;
-  int32_t overtaken_most = 0;  // see Play
+  int64_t overtaken_most = 0;  // see Play
 };
 
 // Plays a script to its end and checks after every step that all books balance and no budget is
