@@ -31,9 +31,11 @@ namespace sluice::engine {
 // Decodes first: every running sequence with one token to compute. What they leave is for prefills;
 // if the decoding ones have a target for the time between tokens, only as much of it as keeps the
 // step within the target, by a model of step times learnt on the way and what it errs by. Of
-// several prefills the oldest gets half, so that it gets on; the rest goes to those that are most
-// urgent, then to the shortest, so that they need not wait for it (compare the chunked prefills of
-// Agrawal et al. 2024, "Sarathi-Serve").
+// several prefills the oldest gets half, so that it gets on, or a few tokens while other tenants
+// are owed more; the rest goes to tenants by what they are owed, of one tenant's to those that are
+// most urgent, then to the shortest, so that they need not wait for it (compare the chunked
+// prefills of Agrawal et al. 2024, "Sarathi-Serve"). One that waits goes before a partly computed
+// one whose tenant is owed less.
 //
 // Waiting sequences are admitted in the order of WaitingLine while budget is left. A sequence is
 // admitted when all its known tokens fit the free blocks, with room to spare for what the running
@@ -41,7 +43,9 @@ namespace sluice::engine {
 // in memory already it shares. One whose next tokens are just being computed for another waits for
 // them, and lets those behind it pass.
 //
-// A sequence of higher priority that finds no room preempts running ones of lower priority. When a
+// A sequence of higher priority that finds no room preempts running ones of lower priority; one
+// that finds no slot, of a tenant that has fewer than its share of them, takes one of the tenant
+// that has most. When a
 // running sequence finds no block for its next token, another is preempted: of the lowest priority
 // there is, one that was preempted seldom and has least to compute anew. The oldest is never
 // preempted while another runs, and alone it always fits, so all get on.
@@ -55,7 +59,9 @@ class Scheduler {
     int32_t prefills_max = 8;      // prompts that are partly computed at once
     // Seconds between two tokens of a decoding sequence that a step should keep to; 0: no target.
     double inter_token_target = 0;
-    int32_t prefill_tokens_min = 4;  // that a step spends on prefills, whatever the target
+    // That a step spends on prefills, whatever the target, and on the oldest, whatever others are
+    // owed.
+    int32_t prefill_tokens_min = 4;
     // Seconds from a request's arrival to its first token; 0: no target.
     double first_token_target = 0;
     WaitingLine::Options line;

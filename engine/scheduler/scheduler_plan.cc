@@ -9,13 +9,11 @@ namespace sluice::engine {
 namespace {
 
 constexpr int32_t kPassedMax = 32;
-constexpr int32_t kForRoom = INT32_MIN;         // a victim of any priority
-constexpr double kRecent = 0.05;                // of a mean over the last twenty or so
-constexpr double kSparedMost = 0.15;            // of a target
-constexpr double kErrorsSpared = 2;             // mean errors of the step model, below a target
-constexpr int32_t kShareOfOldest = 2;           // of several prefills it gets half of what there is
-constexpr int32_t kShareOfOldestAmongOwed = 8;  // when tenants that had less service have some
-constexpr int32_t kPreemptionsTold = 4;         // beyond so many, all count as preempted often
+constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
+constexpr double kRecent = 0.05;         // of a mean over the last twenty or so
+constexpr double kSparedMost = 0.15;     // of a target
+constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
+constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
 // Of the running sequences that may go, the one of least rank, and of those the least costly to
 // preempt; never the oldest of all.
@@ -133,8 +131,9 @@ void Scheduler::PlanPrefills(Draft* draft) {
     });
     const bool others_are_owed = (first != nullptr && IsOwedMore(*first, *oldest)) ||
                                  (prefills_.size() > 1 && IsOwedMore(*prefills_[1], *oldest));
-    const int32_t share = others_are_owed ? kShareOfOldestAmongOwed : kShareOfOldest;
-    reserved = std::min(reserved, (draft->budget + share - 1) / share);
+    const int32_t half = (draft->budget + 1) / 2;
+    reserved =
+        std::min(reserved, others_are_owed ? std::min(half, options_.prefill_tokens_min) : half);
     // It may get more of the budget in the end; whoever needs the same tokens waits for all.
     if (oldest->planned + oldest->pending() <= oldest->known()) {
       const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
