@@ -45,10 +45,9 @@ namespace sluice::engine {
 //
 // A sequence of higher priority that finds no room preempts running ones of lower priority; one
 // that finds no slot, of a tenant that has fewer than its share of them, takes one of the tenant
-// that has most. When a
-// running sequence finds no block for its next token, another is preempted: of the lowest priority
-// there is, one that was preempted seldom and has least to compute anew. The oldest is never
-// preempted while another runs, and alone it always fits, so all get on.
+// that has most. When a running sequence finds no block for its next token, another is preempted:
+// of the lowest priority there is, one that was preempted seldom and has least to compute anew. The
+// oldest is never preempted while another runs, and alone it always fits, so all get on.
 class Scheduler {
  public:
   struct Options {
