@@ -15,6 +15,7 @@
 #include "engine/engine_loop.h"
 #include "engine/output_loop.h"
 #include "engine/request_validation.h"
+#include "engine/tenant_places.h"
 #include "engine/tenant_quotas.h"
 
 namespace sluice::engine {
@@ -54,15 +55,13 @@ struct Engine::Impl {
   Parts parts;
   const ExecutorLimits limits;
   const EngineOptions options;
-  // Answers that are not closed: those that run, wait, or have chunks to deliver.
-  const int32_t open_max;
   DrainRate drain_rate;
 
   // Order of locks: mu, then those inside the loops. No callback holds one when it takes mu.
   std::mutex mu;
   std::condition_variable empty;
   const char* refusing = nullptr;  // why nothing is accepted any more
-  int32_t open = 0;
+  TenantPlaces places;  // of answers that are not closed: that run, wait, or have chunks to deliver
   uint64_t last_id = 0;
   int64_t submitted_tokens = 0;  // of all prompts
   std::unordered_map<std::string, Live> live;
@@ -77,7 +76,7 @@ Engine::Impl::Impl(Parts parts_in, EngineOptions options_in)
     : parts(std::move(parts_in)),
       limits(parts.executor->limits()),
       options(Bounded(options_in, limits)),
-      open_max(options.running_max + options.waiting_max),
+      places(options.tenants, options.other_tenants, options.running_max + options.waiting_max),
       quotas(options.tenants, options.other_tenants) {
   OutputLoop::Parts output_parts;
   output_parts.tokenizer = parts.tokenizer;
@@ -122,12 +121,14 @@ EngineLoop::Options Engine::Impl::LoopOptions() const {
 absl::Status Engine::Impl::Reserve(const std::shared_ptr<const GenerateRequest>& request,
                                    std::vector<uint64_t>* ids) {
   if (refusing != nullptr) return Unavailable(refusing);
-  if (open + request->n > open_max)
-    return ResourceExhausted(absl::StrCat("too many requests: ", open,
-                                          " answers run or wait, at most ", open_max, " may"));
-  SLUICE_RETURN_IF_ERROR(quotas.Take(*request, Clock::now()));
-  if (open == 0) drain_rate.OnBusy(Clock::now());
-  open += request->n;
+  const Clock::time_point now = Clock::now();
+  const bool was_idle = places.taken() == 0;
+  SLUICE_RETURN_IF_ERROR(places.Take(request->tenant, request->n, now));
+  if (absl::Status status = quotas.Take(*request, now); !status.ok()) {
+    places.Return(request->tenant, request->n);
+    return status;
+  }
+  if (was_idle) drain_rate.OnBusy(now);
   submitted_tokens += static_cast<int64_t>(request->prompt.size()) * request->n;
   for (int32_t i = 0; i < request->n; ++i) ids->push_back(++last_id);
   Live& entry = live[request->id];
@@ -148,7 +149,8 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
     return stats.prefill_rate > 0 ? static_cast<double>(tokens) / stats.prefill_rate : 0;
   };
   // What came since the engine thread last told is before it, too.
-  const double wait = stats.predicted_wait + work(submitted_tokens - stats.added_tokens);
+  const double wait = (stats.predicted_wait + work(submitted_tokens - stats.added_tokens)) *
+                      places.ShareOfWait(request.tenant, options.running_max);
   double limit = std::numeric_limits<double>::infinity();
   if (options.wait_max.count() > 0) limit = Seconds(options.wait_max);
   if (has_deadline) {
@@ -168,7 +170,8 @@ void Engine::Impl::OnClosed(uint64_t id, const GenerateRequest& request, int32_t
   std::erase(it->second.sequences, id);
   if (it->second.sequences.empty()) live.erase(it);
   quotas.Return(request, generated_tokens, Clock::now());
-  if (--open == 0) empty.notify_all();
+  places.Return(request.tenant, 1);
+  if (places.taken() == 0) empty.notify_all();
 }
 
 void Engine::Impl::Refuse(const char* why) {
@@ -178,7 +181,7 @@ void Engine::Impl::Refuse(const char* why) {
 
 bool Engine::Impl::WaitUntilEmpty(std::chrono::milliseconds time) {
   std::unique_lock lock(mu);
-  return empty.wait_for(lock, time, [this] { return open == 0; });
+  return empty.wait_for(lock, time, [this] { return places.taken() == 0; });
 }
 
 Engine::Engine(Parts parts, EngineOptions options)

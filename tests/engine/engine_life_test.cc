@@ -121,11 +121,13 @@ struct HeldEngine {
   }
   // A prompt that no other begins like. `deadline` 0: none.
   absl::Status Submit(const std::string& id, size_t prompt_tokens, int32_t max_tokens,
-                      std::shared_ptr<RecordingSink> to, std::chrono::seconds deadline = {}) {
+                      std::shared_ptr<RecordingSink> to, std::chrono::seconds deadline = {},
+                      const std::string& tenant = "") {
     auto request = MakeRequest(id, Bytes(id + std::string(prompt_tokens, 'x')), max_tokens);
     request->prompt.resize(prompt_tokens);
     request->stop.ignore_eos = true;
     if (deadline.count() > 0) request->deadline = engine::Clock::now() + deadline;
+    request->tenant = tenant;
     return simulated.engine->Submit(std::move(request), std::move(to));
   }
 
@@ -152,6 +154,20 @@ TEST(EngineLifeTest, ADeadlineLeavesTimeForTheRequestItself) {
   EXPECT_EQ(held.Submit("c", 6000, 1, held.sink, std::chrono::seconds(200)).code(),
             absl::StatusCode::kResourceExhausted)
       << "160 s before it, 60 s of its own";
+}
+
+// What a flood has before it is not what another tenant would wait for.
+TEST(EngineLifeTest, ATenantWaitsForWhatIsItsOwn) {
+  EngineOptions options;
+  options.running_max = 2;
+  options.wait_max = std::chrono::seconds(100);
+  HeldEngine held(options);
+  for (int i = 0; i < 11; ++i)
+    EXPECT_TRUE(held.Submit("a", 1000, 1, held.sink, {}, "flood").ok()) << i;
+  EXPECT_EQ(held.Submit("b", 1000, 1, held.sink, {}, "flood").code(),
+            absl::StatusCode::kResourceExhausted)
+      << "110 s are before it";
+  EXPECT_TRUE(held.Submit("c", 1000, 1, held.sink, {}, "light").ok()) << "110 * 3 / 11";
 }
 
 TEST(EngineLifeTest, ATenantHasItsOwnLimit) {

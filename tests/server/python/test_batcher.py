@@ -142,6 +142,32 @@ def test_a_tenants_tokens_a_minute_are_a_quota_with_a_time_to_come_back(new_daem
     assert ask("large").status_code == 200
 
 
+def test_a_flood_of_one_tenant_keeps_no_other_out(new_daemon):
+    server = new_daemon("--max-running", "2", "--max-waiting", "30", "--tenant-header", "x-tenant", "--set",
+                        "engine.patience=10ms")
+
+    def ask(tenant, max_tokens):
+        return server.post("/v1/completions", {"prompt": "one two", "max_tokens": max_tokens, "ignore_eos": True},
+                           headers={"x-tenant": tenant})
+
+    assert ask("light", 1).status_code == 200
+    with ThreadPoolExecutor(60) as pool:
+        flood = [pool.submit(ask, "flood", 150) for _ in range(60)]
+        deadline = time.monotonic() + 60
+        while server.metric("vllm:num_requests_waiting") < 25:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        answered = []
+        for _ in range(3):
+            answered.append(ask("light", 5).status_code)
+            waiting = server.metric("vllm:num_requests_waiting")
+        replies = [request.result() for request in flood]
+    assert answered == [200, 200, 200] and waiting > 10
+    refused = [reply for reply in replies if reply.status_code == 429]
+    assert refused and all("tenant 'flood'" in reply.text and "kept for others" in reply.text for reply in refused)
+    assert len(refused) < 35, "they are few that are kept"
+
+
 @pytest.mark.parametrize("steps_in_flight", ["1", "2"])
 def test_what_was_planned_is_planned_again_from_its_record(new_daemon, tmp_path, steps_in_flight):
     record = tmp_path / "record"
