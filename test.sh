@@ -34,7 +34,7 @@ run_ctest() {
   local preset=$1 targets=$2
   shift 2
   build "$preset" $targets
-  ctest --test-dir "$ROOT/build/$preset" --output-on-failure --output-junit "$REPORTS/$preset.xml" "$@"
+  ctest --test-dir "$ROOT/build/$preset" -j "$(nproc)" --output-on-failure --output-junit "$REPORTS/$preset.xml" "$@"
 }
 
 run_pytest() {

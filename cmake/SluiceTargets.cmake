@@ -1,5 +1,6 @@
 # sluice_library(NAME SRCS ... DEPS ...): a static library whose dependencies are declared by name.
-# sluice_test(NAME SRCS ... DEPS ... [LABELS ...] [ARGS ...]): a GoogleTest program, registered with CTest.
+# sluice_test(NAME SRCS ... DEPS ... [LABELS ...] [ARGS ...] [TIMEOUT ...]): a GoogleTest program, registered with
+# CTest.
 # sluice_program(NAME SRCS ... DEPS ...): an executable.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
@@ -31,4 +32,8 @@ function(sluice_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SLUICE_GOLDEN_DIR=${CMAKE_SOURCE_DIR}/tests/golden")
+  # What has threads of its own, as the labels "threads" and "model" tell, gets two processors.
+  if(ARG_LABELS MATCHES "threads|model")
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+  endif()
 endfunction()
