@@ -38,12 +38,15 @@ class Prometheus:
 
     def query(self, text):
         """The values of an instant query."""
-        answer = httpx.get(self.url + "/api/v1/query", params={"query": text}, timeout=30).json()
+        response = httpx.get(self.url + "/api/v1/query", params={"query": text}, timeout=30)
+        response.raise_for_status()  # 503 until it has opened its storage
+        answer = response.json()
         assert answer["status"] == "success", answer
         return [(sample["metric"], float(sample["value"][1])) for sample in answer["data"]["result"]]
 
     def wait_for(self, condition, text, seconds=60):
         end = time.monotonic() + seconds
+        result = None
         while time.monotonic() < end:
             assert self.process.poll() is None, "prometheus ended"
             try:
