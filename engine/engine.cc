@@ -149,8 +149,9 @@ absl::Status Engine::Impl::CheckWait(const GenerateRequest& request) {
     return stats.prefill_rate > 0 ? static_cast<double>(tokens) / stats.prefill_rate : 0;
   };
   // What came since the engine thread last told is before it, too.
-  const double wait = (stats.predicted_wait + work(submitted_tokens - stats.added_tokens)) *
-                      places.ShareOfWait(request.tenant, options.running_max);
+  double wait = stats.predicted_wait + work(submitted_tokens - stats.added_tokens);
+  // Whoever gives way to others' priorities waits for all of them.
+  if (request.priority <= 0) wait *= places.ShareOfWait(request.tenant, options.running_max);
   double limit = std::numeric_limits<double>::infinity();
   if (options.wait_max.count() > 0) limit = Seconds(options.wait_max);
   if (has_deadline) {

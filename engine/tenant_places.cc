@@ -11,7 +11,13 @@ namespace sluice::engine {
 
 TenantPlaces::TenantPlaces(std::map<std::string, TenantShare> named, const TenantShare& other,
                            int32_t places)
-    : named_(std::move(named)), other_weight_(other.weight), places_(places) {}
+    : named_(std::move(named)),
+      other_weight_(other.weight),
+      places_(places),
+      largest_weight_(other.weight) {
+  for (const auto& [name, share] : named_)
+    largest_weight_ = std::max(largest_weight_, share.weight);
+}
 
 double TenantPlaces::WeightOf(const std::string& tenant) const {
   const auto it = named_.find(tenant);
@@ -34,7 +40,10 @@ absl::Status TenantPlaces::Take(const std::string& tenant, int32_t answers, Cloc
   const auto it = taken_by_.find(tenant);
   const int32_t own = it == taken_by_.end() ? 0 : it->second;
   const int32_t free = places_ - taken_;
-  if (among_several && own > 0 && own + answers > kReach * WeightOf(tenant) * free)
+  const double reach = kReach * WeightOf(tenant) / largest_weight_ * free;
+  const int32_t kept = std::max(1, places_ / kKept);
+  if (among_several && own > 0 &&
+      (own + answers > reach || (own + answers > kept && answers + kept > free)))
     return ResourceExhausted(absl::StrCat("too many requests of tenant '", tenant, "': ", own,
                                           " of its answers run or wait, and the ", free,
                                           " places left of ", places_, " are kept for others"));

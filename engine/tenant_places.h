@@ -13,9 +13,10 @@
 namespace sluice::engine {
 
 // The places in which answers run or wait, and who may take one. A tenant that has been alone for
-// long may have all. Among several, one may have kReach times its weight as many as are free (the
-// dynamic thresholds of Choudhury and Hahne 1998): however many flood the queue, some places stay
-// free for whoever comes with little. Not thread-safe.
+// long may have all. Among several, one may have kReach times as many as are free, or less by its
+// weight against the largest (the dynamic thresholds of Choudhury and Hahne 1998), and the last few
+// are for those that have few: however many flood the queue, whoever comes with little finds a
+// place. Not thread-safe.
 class TenantPlaces {
  public:
   TenantPlaces(std::map<std::string, TenantShare> named, const TenantShare& other, int32_t places);
@@ -33,6 +34,7 @@ class TenantPlaces {
 
  private:
   static constexpr double kReach = 16;
+  static constexpr int32_t kKept = 64;  // one of so many, and one at least
   static constexpr std::chrono::minutes kAlone{10};
 
   double WeightOf(const std::string& tenant) const;
@@ -42,6 +44,7 @@ class TenantPlaces {
   const std::map<std::string, TenantShare> named_;
   const double other_weight_;
   const int32_t places_;
+  double largest_weight_;
   std::unordered_map<std::string, int32_t> taken_by_;  // none is 0
   int32_t taken_ = 0;
   std::optional<std::string> last_;        // who came last,

@@ -14,7 +14,7 @@
 // nanoseconds of the engine's clock. A reader treats the bytes as hostile.
 namespace sluice::engine::record {
 
-inline constexpr std::string_view kMagic = "SLUICE-FLIGHT-1\n";
+inline constexpr std::string_view kMagic = "SLUICE-FLIGHT-2\n";
 
 enum class Kind : uint8_t {
   kOptions = 'O',    // limits and options; the first record of a file

@@ -121,6 +121,7 @@ class Scheduler {
     int32_t budget = 0;
     Clock::time_point now;
     bool blocks_short = false;  // a running sequence found no block: nobody is admitted
+    int32_t passed = 0;         // waiting ones that can't be admitted yet
     int32_t prefills = 0;       // sequences whose prompt this step leaves partly computed
     double target = 0;          // seconds; of the decoding sequences, the shortest; 0: none
   };
@@ -128,6 +129,7 @@ class Scheduler {
   void SetTargets(Sequence* sequence) const;
   void PlanDecodes(Draft* draft);
   void PlanPrefills(Draft* draft);
+  void PlanPrefillInOrder(Sequence* sequence, Draft* draft);
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
   int32_t PrefillBudget(const Draft& draft) const;
   void AdmitWaiting(Draft* draft, const Sequence* other);

@@ -123,44 +123,50 @@ void Scheduler::PlanPrefills(Draft* draft) {
   }
   if (prefills_.empty()) return AdmitWaiting(draft, nullptr);
   Sequence* const oldest = prefills_.front();
-  const Sequence* first = line_.Next();
-  int32_t reserved = std::min(oldest->pending(), draft->budget);
-  if (prefills_.size() > 1 || !line_.empty()) {
-    std::sort(prefills_.begin() + 1, prefills_.end(), [&](const Sequence* a, const Sequence* b) {
-      return OrderOfPrefill(*a) < OrderOfPrefill(*b);
-    });
-    const bool others_are_owed = (first != nullptr && IsOwedMore(*first, *oldest)) ||
-                                 (prefills_.size() > 1 && IsOwedMore(*prefills_[1], *oldest));
-    const int32_t half = (draft->budget + 1) / 2;
-    reserved =
-        std::min(reserved, others_are_owed ? std::min(half, options_.prefill_tokens_min) : half);
-    // It may get more of the budget in the end; whoever needs the same tokens waits for all.
-    if (oldest->planned + oldest->pending() <= oldest->known()) {
-      const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
-      kv_.Announce(&oldest->table, oldest->request->cache_salt, oldest->Tokens(most));
-    }
+  std::sort(prefills_.begin() + 1, prefills_.end(), [&](const Sequence* a, const Sequence* b) {
+    return OrderOfPrefill(*a) < OrderOfPrefill(*b);
+  });
+  // It may get more of the budget in the end; whoever needs the same tokens waits for all.
+  if ((prefills_.size() > 1 || !line_.empty()) &&
+      oldest->planned + oldest->pending() <= oldest->known()) {
+    const int32_t most = oldest->planned + std::min(oldest->pending(), draft->budget);
+    kv_.Announce(&oldest->table, oldest->request->cache_salt, oldest->Tokens(most));
   }
-  draft->budget -= reserved;
   // All that are not planned yet may be left partly computed.
   draft->prefills = static_cast<int32_t>(prefills_.size());
+  // What the oldest gets before others do: a few tokens before those that are owed more, then up to
+  // half of all.
+  const bool alone = prefills_.size() == 1 && line_.empty();
+  const int32_t due = std::min(oldest->pending(), alone ? draft->budget : (draft->budget + 1) / 2);
+  int32_t reserved = std::min(due, options_.prefill_tokens_min);
+  draft->budget -= reserved;
+  size_t next = 1;
+  for (; next < prefills_.size() && IsOwedMore(*prefills_[next], *oldest); ++next)
+    PlanPrefillInOrder(prefills_[next], draft);
+  AdmitWaiting(draft, oldest);
+  const int32_t more = std::min(due - reserved, draft->budget);
+  draft->budget -= more;
+  reserved += more;
   if (reserved == oldest->pending()) --draft->prefills;
-  for (size_t i = 1; i < prefills_.size(); ++i) {
-    if (first != nullptr && IsOwedMore(*first, *prefills_[i])) {
-      AdmitWaiting(draft, prefills_[i]);
-      first = line_.Next();
-    }
-    --draft->prefills;
-    PlanPrefill(prefills_[i], draft->budget, draft);
-  }
+  for (; next < prefills_.size(); ++next) PlanPrefillInOrder(prefills_[next], draft);
   AdmitWaiting(draft, nullptr);
   draft->budget += reserved;
   PlanPrefill(oldest, draft->budget, draft);
 }
 
+// A prompt that is partly computed, after those that wait and are owed more.
+void Scheduler::PlanPrefillInOrder(Sequence* sequence, Draft* draft) {
+  AdmitWaiting(draft, sequence);
+  --draft->prefills;
+  PlanPrefill(sequence, draft->budget, draft);
+}
+
 // Whether `sequence` comes before `other`, whose prompt is partly computed, although it came later:
-// by the order in which WaitingLine serves tenants.
+// for its priority, or as WaitingLine serves tenants; not for having lost patience alone.
 bool Scheduler::IsOwedMore(const Sequence& sequence, const Sequence& other) const {
-  return line_.RankOf(sequence) < line_.RankOf(other);
+  const auto [priority, served, patient] = line_.RankOf(sequence);
+  const auto [other_priority, other_served, other_patient] = line_.RankOf(other);
+  return std::tie(priority, served) < std::tie(other_priority, other_served);
 }
 
 // Blocks for all known tokens were given at admission.
@@ -170,11 +176,11 @@ void Scheduler::PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft) {
   if (count > 0) AddSlice(sequence, count, draft);
 }
 
-// Those that come before `other`; all, if that is nullptr.
+// Those that are owed more than `other`; all, if that is nullptr.
 void Scheduler::AdmitWaiting(Draft* draft, const Sequence* other) {
   if (draft->blocks_short) return;
   // Each look costs: not too many that can't be admitted yet are passed by.
-  for (int32_t passed = 0; draft->budget > 0 && passed < kPassedMax;) {
+  while (draft->budget > 0 && draft->passed < kPassedMax) {
     Sequence* sequence = line_.Next();
     if (sequence == nullptr || (other != nullptr && !IsOwedMore(*sequence, *other))) return;
     // A preempted sequence comes back once the last of its old steps is done.
@@ -182,9 +188,12 @@ void Scheduler::AdmitWaiting(Draft* draft, const Sequence* other) {
     if (!HasSlot()) return;
     FindPrefix(*sequence);
     const int32_t missing = sequence->known() - match_.tokens(kv_.block_size());
-    if (match_.pending || (missing > draft->budget && draft->prefills >= options_.prefills_max)) {
+    const bool too_long = missing > draft->budget && draft->prefills >= options_.prefills_max;
+    // Perhaps not any more, when those that are to be planned yet are.
+    if (too_long && !match_.pending && other != nullptr) return;
+    if (match_.pending || too_long) {
       line_.Pass(*sequence);
-      ++passed;
+      ++draft->passed;
       continue;
     }
     if (!HasRoom(*sequence)) return;
@@ -211,13 +220,14 @@ void Scheduler::MakeRoomForFirst() {
 }
 
 // Of the running sequences of the tenant that has most seats for its weight, the one to go for
-// `first`; nullptr when the tenant of `first` would have more than that one then. So no seat goes
-// to and fro, and a tenant that comes with little does not wait for a flood to ebb.
+// `first`; nullptr when the tenant of `first` would have more than that one then, or when the one
+// that went would come before `first` again. So no seat goes to and fro, and a tenant that comes
+// with little does not wait for a flood to ebb.
 Sequence* Scheduler::VictimOfFairness(const Sequence& first) const {
   const double after = line_.SeatsForWeight(first, 1);
   const auto may_go = [&](const Sequence* s) {
     return s->tenant != first.tenant && after <= line_.SeatsForWeight(*s, -1) &&
-           s->request->priority >= first.request->priority;
+           s->request->priority >= first.request->priority && IsOwedMore(first, *s);
   };
   return LeastCostly(running_, may_go, [&](const Sequence* s) {
     return std::pair(-line_.SeatsForWeight(*s, 0), s->lost_patience);

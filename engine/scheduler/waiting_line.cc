@@ -43,15 +43,24 @@ int32_t WaitingLine::Account(const std::string& name) {
 }
 
 // What a tenant that had nobody waiting is counted as having had, when somebody comes, but for what
-// it may have saved: as much as the least served of those that wait; if none do, as the one that
-// waited last, which has gone on being served.
+// it may have saved: what those that wait would have had by now if they had been served evenly
+// since the last one came (the virtual time of fair queueing, Parekh and Gallager 1993), so that
+// not even an endless row of newcomers keeps anybody waiting for ever; within what those have had
+// that wait and may run. If none do, as the one that waited last, which has gone on being served.
 double WaitingLine::Floor() const {
-  double least = -1;
+  double least = std::numeric_limits<double>::infinity(), most = -1;
   for (const Tenant& tenant : tenants_) {
-    if (tenant.waiting > 0 && (least < 0 || tenant.served < least)) least = tenant.served;
+    if (tenant.waiting == 0 || !MayRunOneMore(tenant)) continue;
+    least = std::min(least, tenant.served);
+    most = std::max(most, tenant.served);
   }
-  if (least < 0) least = tenants_[static_cast<size_t>(waited_last_)].served;
-  return std::max(least, floor_);
+  if (most < 0) return std::max(tenants_[static_cast<size_t>(waited_last_)].served, floor_);
+  return std::clamp(floor_, least, most);
+}
+
+void WaitingLine::AdvanceFloor(const Tenant& tenant, double tokens) {
+  if (waiting_weight_ <= 0) return;
+  floor_ += tokens / (waiting_weight_ + (tenant.waiting > 0 ? 0 : tenant.share.weight));
 }
 
 void WaitingLine::Open(Sequence* sequence) {
@@ -68,11 +77,16 @@ void WaitingLine::Close(Sequence* sequence) {
 void WaitingLine::CountWaiting(Tenant* tenant, int32_t change) {
   if (tenant->waiting == 0 && change > 0) {
     floor_ = Floor();
-    tenant->served = std::max(tenant->served, floor_ - options_.saved_service);
+    const double saved = tenant->has_come ? options_.saved_service : 0;
+    tenant->served = std::max(tenant->served, floor_ - saved);
+    tenant->has_come = true;
+    waiting_weight_ += tenant->share.weight;
   }
   tenant->waiting += change;
   size_ += change;
-  if (tenant->waiting == 0) waited_last_ = static_cast<int32_t>(tenant - tenants_.data());
+  if (tenant->waiting > 0) return;
+  waited_last_ = static_cast<int32_t>(tenant - tenants_.data());
+  waiting_weight_ = size_ == 0 ? 0 : waiting_weight_ - tenant->share.weight;
 }
 
 void WaitingLine::Add(Sequence* sequence) {
@@ -109,8 +123,8 @@ void WaitingLine::Sweep() {
 
 void WaitingLine::StartRound(Clock::time_point now) {
   now_ = now;
-  if (size_ == 0) return;
   best_priority_ = std::numeric_limits<int32_t>::max();
+  if (size_ == 0) return;
   for (Tenant& tenant : tenants_) {
     for (auto& [priority, line] : tenant.lines) {
       line.StartRound(now);
@@ -120,7 +134,8 @@ void WaitingLine::StartRound(Clock::time_point now) {
 }
 
 bool WaitingLine::HasLostPatience(const Sequence& sequence) const {
-  if (sequence.state != SequenceState::kWaiting) return sequence.lost_patience;
+  if (sequence.lost_patience) return true;
+  if (sequence.state != SequenceState::kWaiting && sequence.pending() <= 1) return false;
   return Seconds(now_ - sequence.patient_since) > options_.patience_seconds;
 }
 
@@ -187,8 +202,9 @@ void WaitingLine::CountBlocks(const Sequence& sequence, int32_t change) {
 void WaitingLine::Charge(const Sequence& sequence, int32_t prompt_tokens,
                          int32_t generated_tokens) {
   Tenant& tenant = TenantOf(sequence);
-  tenant.served +=
-      (prompt_tokens + options_.generated_weight * generated_tokens) / tenant.share.weight;
+  const double tokens = prompt_tokens + options_.generated_weight * generated_tokens;
+  tenant.served += tokens / tenant.share.weight;
+  AdvanceFloor(tenant, tokens);
 }
 
 void WaitingLine::ForEach(const std::function<void(const Sequence&)>& visit) const {

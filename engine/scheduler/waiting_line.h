@@ -63,7 +63,7 @@ class WaitingLine {
   void StartRound(Clock::time_point now);
   Sequence* Next();
   void Pass(const Sequence& sequence);
-  // Now, or when it was taken in.
+  // It waits, or its prompt is computed, or it was taken in after that long.
   bool HasLostPatience(const Sequence& sequence) const;
   // Of sequences that wait or run, the least is served first: priority, service of the tenant, and
   // whether it has patience still.
@@ -91,7 +91,8 @@ class WaitingLine {
     std::string name;
     TenantShare share;
     double served = 0;
-    int32_t open = 0;  // sequences not ended
+    bool has_come = false;  // before: a name that is new has saved nothing
+    int32_t open = 0;       // sequences not ended
     int32_t waiting = 0;
     int32_t running = 0;
     int32_t blocks = 0;
@@ -103,6 +104,7 @@ class WaitingLine {
   int32_t Account(const std::string& name);
   bool MayRunOneMore(const Tenant& tenant) const;
   double Floor() const;
+  void AdvanceFloor(const Tenant& tenant, double tokens);
   void CountWaiting(Tenant* tenant, int32_t change);
 
   const Options options_;
@@ -111,7 +113,8 @@ class WaitingLine {
   std::unordered_map<std::string, int32_t> account_of_;
   int32_t size_ = 0;
   int64_t known_tokens_ = 0;
-  double floor_ = 0;           // the last one, so that none falls below it
+  double floor_ = 0;           // see Floor
+  double waiting_weight_ = 0;  // of the tenants that have somebody waiting
   int32_t waited_last_ = 0;    // the account
   int32_t best_priority_ = 0;  // of those that waited when the round began
   Clock::time_point now_;

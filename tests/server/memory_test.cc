@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -85,10 +86,15 @@ TEST(Memory, RequestsThatAreOverLeaveNothing) {
     EXPECT_TRUE(server.WaitUntilIdle());
   };
   ask(kWarm);
-  const int64_t before = g_live;
-  ask(kMore);
-  // Two bytes of each would show.
-  EXPECT_LT(g_live - before, 2 * kMore);
+  // Two bytes of each would show. A buffer may grow once more to what it needs at most, not again
+  // and again.
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int round = 0; round < 3 && least >= 2 * kMore; ++round) {
+    const int64_t before = g_live;
+    ask(kMore);
+    least = std::min<int64_t>(least, g_live - before);
+  }
+  EXPECT_LT(least, 2 * kMore);
 }
 
 TEST(Memory, CallsThatAreOverLeaveNothing) {

@@ -122,12 +122,57 @@ TEST(SchedulerFairTest, TheLongWaitsOfAFloodAreNotAnothers) {
   }
 }
 
+// An endless row of tenants that nobody knows, each with one request, keeps nobody waiting for
+// ever.
+TEST(SchedulerFairTest, NewcomersKeepNobodyWaitingForEver) {
+  auto options = Options();
+  options.running_max = 1;
+  options.line.tenants_max = 4;
+  SchedulerRig rig(Worker(), options);
+  for (int32_t i = 0; i < 10; ++i) rig.Add(Request(&rig, "known", 20, 20));
+  rig.RunAll();
+  std::vector<uint64_t> known;
+  int32_t newcomers = 0;
+  for (int32_t step = 0; known.empty() || rig[known.back()].ends == 0; ++step) {
+    ASSERT_LT(step, 3000);
+    while (rig.scheduler().stats().requests_waiting < 3)
+      rig.Add(Request(&rig, "new " + std::to_string(++newcomers), 10, 5));
+    if (step == 20)
+      for (int32_t i = 0; i < 5; ++i) known.push_back(rig.Add(Request(&rig, "known", 10, 5)));
+    ASSERT_TRUE(rig.Plan());
+    rig.Commit();
+  }
+  EXPECT_GT(newcomers, 5);
+}
+
+// Whoever gave way would come before the one it gave way to: then it stays.
+TEST(SchedulerFairTest, NobodyGivesWayToComeBackAtOnce) {
+  auto options = Options();
+  options.line.saved_service = 1000;
+  SchedulerRig rig(Worker(), options);
+  rig.Add(Request(&rig, "owed", 4, 1));
+  rig.RunAll();
+  for (int32_t i = 0; i < 20; ++i) rig.Add(Request(&rig, "other", 20, 40));
+  for (int32_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(rig.Plan());
+    rig.Commit();
+  }
+  for (int32_t i = 0; i < 8; ++i) rig.Add(Request(&rig, "owed", 20, 40));
+  for (int32_t i = 0; i < 60; ++i) {
+    ASSERT_TRUE(rig.Plan());
+    rig.Commit();
+  }
+  EXPECT_LE(rig.scheduler().stats().preemptions, 8);
+}
+
 // Each request of a little burst goes before what a flood has waiting, though the first of them was
 // charged for since.
 TEST(SchedulerFairTest, RequestsThatComeTogetherAfterAPauseWaitForNoFlood) {
   auto options = Options();
   options.step_tokens = 40;  // a prompt a step
   SchedulerRig rig(Worker(), options);
+  rig.Add(Request(&rig, "light", 4, 1));
+  rig.RunAll();
   for (int32_t i = 0; i < 60; ++i) rig.Add(Request(&rig, "flood", 28, 20));
   for (int32_t i = 0; i < 40; ++i) {
     ASSERT_TRUE(rig.Plan());
@@ -151,6 +196,8 @@ TEST(SchedulerFairTest, AnotherTenantsPromptGoesBeforeAFloodsPartlyComputedOnes)
   options.step_tokens = 16;
   options.line.tenants["light"].weight = 100;
   SchedulerRig rig(Worker(), options);
+  rig.Add(Request(&rig, "light", 4, 1));
+  rig.RunAll();
   const uint64_t oldest = rig.Add(Request(&rig, "flood", 150, 1));
   for (int32_t i = 0; i < 4; ++i) rig.Add(Request(&rig, "flood", 100, 1));
   for (int32_t i = 0; i < 5; ++i) {
