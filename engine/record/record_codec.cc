@@ -147,9 +147,9 @@ void WriteOptions(const ExecutorLimits& limits, const Scheduler::Options& option
                               options.step_tokens, options.prefills_max, options.prefill_tokens_min,
                               options.line.tenants_max, int32_t{options.share_prefixes}})
     out->Signed(value);
-  for (const double value : {options.inter_token_target, options.first_token_target,
-                             options.line.patience_seconds, options.line.generated_weight,
-                             options.line.saved_service})
+  for (const double value :
+       {options.inter_token_target, options.first_token_target, options.line.patience_seconds,
+        options.line.generated_weight, options.line.saved_service})
     out->Double(value);
   WriteInts(options.end_ids, out);
   WriteShare(options.line.other, out);
