@@ -44,7 +44,7 @@ class TenantPlaces {
   const std::map<std::string, TenantShare> named_;
   const double other_weight_;
   const int32_t places_;
-  double largest_weight_;  // of all that are configured
+  double largest_weight_;                              // of all that are configured
   std::unordered_map<std::string, int32_t> taken_by_;  // none is 0
   int32_t taken_ = 0;
   std::optional<std::string> last_;        // who came last,
