@@ -48,7 +48,10 @@ run_house() { run_pytest house "$ROOT/tests/house"; }
 run_release() { run_ctest release all -LE slow; }
 run_python() {
   build release all
-  run_pytest python "$ROOT/tests/server" "$ROOT/tests/engine"
+  local failed=0
+  run_pytest python-beside -m "not alone" -n 2 --dist loadfile "$ROOT/tests/server" "$ROOT/tests/engine" || failed=1
+  run_pytest python-alone -m alone "$ROOT/tests/server" || failed=1
+  return $failed
 }
 # The comparisons of figures on the whole model run in Release alone: they take the sanitizers many minutes, and
 # the same code runs here on small models.

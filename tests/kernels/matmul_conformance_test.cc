@@ -8,6 +8,7 @@
 #include "tests/kernels/device.h"
 #include "tests/kernels/oracle.h"
 #include "tests/kernels/random_data.h"
+#include "tests/support/test_scale.h"
 
 // Products and embeddings of every format, compared with the reference (and the reference with
 // plain loops). The error of an element is measured against |row of the left side| * |row of the
@@ -126,13 +127,14 @@ class MatMulConformance : public ::testing::TestWithParam<SubjectMode> {
 
 TEST_P(MatMulConformance, EveryFormatAndShape) {
   Random random(1);
+  const int64_t size_max = sluice::testing::TestScale() < 1 ? 100'000 : 400'000;
   for (const DType dtype : kWeightTypes) {
     const int64_t block = InfoOf(dtype).block_elements;
     for (const int64_t cols : {32, 64, 96, 256, 576, 768, 1536}) {
       if (cols % block != 0) continue;
       for (const int64_t outputs : {1, 3, 7, 8, 9, 49, 576}) {
         // The widest of both say nothing new together, and take most of the time.
-        if (cols * outputs > 400'000 && !(cols == 1536 && dtype == DType::kQ4_1)) continue;
+        if (cols * outputs > size_max && !(cols == 1536 && dtype == DType::kQ4_1)) continue;
         const int64_t most = Rows(cols == 576 || outputs == 9 ? 130 : 33);
         const Problem p = MakeProblem(RandomWeight(random, dtype, outputs, cols),
                                       RandomActivations(random, most, cols));

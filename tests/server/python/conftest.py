@@ -6,6 +6,7 @@ from servers import start_daemon, start_scripted
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    config.addinivalue_line("markers", "alone: measures time, so nothing else may run beside it")
 
 
 @pytest.fixture(scope="session")

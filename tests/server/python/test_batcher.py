@@ -10,6 +10,8 @@ import pytest
 
 from servers import SLUICED
 
+pytestmark = pytest.mark.alone
+
 WORDS = "one two three four five six seven eight nine ten red green blue dark light cold warm".split()
 
 
@@ -152,7 +154,7 @@ def test_a_flood_of_one_tenant_keeps_no_other_out(new_daemon):
 
     assert ask("light", 1).status_code == 200
     with ThreadPoolExecutor(60) as pool:
-        flood = [pool.submit(ask, "flood", 150) for _ in range(60)]
+        flood = [pool.submit(ask, "flood", 80) for _ in range(60)]
         deadline = time.monotonic() + 60
         while server.metric("vllm:num_requests_waiting") < 25:
             assert time.monotonic() < deadline
@@ -164,7 +166,9 @@ def test_a_flood_of_one_tenant_keeps_no_other_out(new_daemon):
         replies = [request.result() for request in flood]
     assert answered == [200, 200, 200] and waiting > 10
     refused = [reply for reply in replies if reply.status_code == 429]
-    assert refused and all("tenant 'flood'" in reply.text and "kept for others" in reply.text for reply in refused)
+    # One of the flood that comes late, beside the light one, may find no place at all.
+    assert refused and all("too many requests" in reply.text for reply in refused)
+    assert any("tenant 'flood'" in reply.text and "kept for others" in reply.text for reply in refused)
     assert len(refused) < 35, "they are few that are kept"
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from servers import SLUICED, model_path
 
+pytestmark = pytest.mark.alone
+
 FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import storm
 
+pytestmark = pytest.mark.alone
+
 PROMISED = {"1 MB header": "431", "20,000 headers": "431", "10,000-deep JSON": "400", "100 MB body": "413",
             "100 MB in chunks": "413", "JSON of 3.5 M numbers": "413"}
 

@@ -6,6 +6,8 @@ import time
 import httpx
 import pytest
 
+pytestmark = pytest.mark.alone
+
 
 def cpu_seconds(server):
     fields = open(f"/proc/{server.process.pid}/stat").read().rsplit(")", 1)[1].split()

@@ -6,8 +6,11 @@ import threading
 import time
 
 import httpx
+import pytest
 
 from servers import MODEL_NAME, SLUICED, model_path
+
+pytestmark = pytest.mark.alone
 
 
 def run(*arguments):

@@ -10,6 +10,8 @@ import pytest
 
 from servers import GOLDEN, MODEL_NAME
 
+pytestmark = pytest.mark.alone
+
 
 def golden(count):
     """Prompts that are not too long, chat and text mixed, shortest first."""

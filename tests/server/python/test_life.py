@@ -11,6 +11,8 @@ import pytest
 
 from servers import SLUICED
 
+pytestmark = pytest.mark.alone
+
 
 def completion(tokens, **more):
     return {"prompt": "The sea", "max_tokens": tokens, "ignore_eos": True, **more}

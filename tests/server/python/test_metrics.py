@@ -8,6 +8,8 @@ import time
 import httpx
 import pytest
 
+pytestmark = pytest.mark.alone
+
 MODEL = 'model_name="test-model"'
 
 

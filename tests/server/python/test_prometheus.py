@@ -14,6 +14,8 @@ import pytest
 
 from servers import MODEL_NAME
 
+pytestmark = pytest.mark.alone
+
 
 def free_port():
     with socket.socket() as found:
