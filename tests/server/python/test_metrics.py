@@ -8,8 +8,6 @@ import time
 import httpx
 import pytest
 
-pytestmark = pytest.mark.alone
-
 MODEL = 'model_name="test-model"'
 
 
@@ -166,6 +164,7 @@ def test_callers_make_no_series(new_scripted):
     assert set(server.metrics()) == before
 
 
+@pytest.mark.alone
 def test_the_page_is_cheap(new_scripted):
     """Endpoint pickers ask twenty times a second."""
     server = new_scripted()
@@ -180,6 +179,7 @@ def test_the_page_is_cheap(new_scripted):
     assert used / 200 < 0.01, f"{used / 200 * 1000:.2f} ms each"
 
 
+@pytest.mark.alone
 def test_scrapes_disturb_nobody(new_scripted):
     """No lock is shared with the engine: answers come as fast beside a reader who never stops."""
     server = new_scripted("--step-ms", "1")

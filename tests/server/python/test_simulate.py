@@ -145,6 +145,7 @@ def test_wrong_traces_are_refused_with_the_place(trace):
     assert "bad:1: longer than 1048576 bytes" in why("{" + " " * 2_000_000)
 
 
+@pytest.mark.alone
 def test_a_servers_record_predicts_it(new_daemon, tmp_path, trace):
     record = tmp_path / "record"
     server = new_daemon("--flight-record", str(record), "--max-running", "16")
@@ -166,12 +167,12 @@ def test_a_servers_record_predicts_it(new_daemon, tmp_path, trace):
     report = simulated("--record", record, "--arrivals-from-record", "--no-scatter")
     recorded, figures = report["recorded"], report["simulated"]
     assert report["server"]["max_running"] == 16 and report["server"]["fitted_steps"] == recorded["steps"]
-    for exact in ("requests", "finished", "output_tokens_per_second", "prefix_hit_rate"):
-        assert figures[exact] == pytest.approx(recorded[exact], rel=0.2), exact
+    for exact in ("requests", "finished", "prefix_hit_rate"):
+        assert figures[exact] == pytest.approx(recorded[exact], rel=0.01), exact
     # All come at once, so the whole takes what its steps take, and an answer's end starts nothing: the simulator
     # keeps to the times of the arrivals. The host has other things to do, too.
-    assert 0.5 < report["ratio"]["itl_mean"] < 2
-    assert 0.4 < report["ratio"]["ttft_mean"] < 2.5
+    for figure in ("output_tokens_per_second", "itl_mean", "ttft_mean"):
+        assert 0.4 < report["ratio"][figure] < 2.5, figure
 
     # The same server under another load, and what more of it would do.
     load = trace(mooncake([(50 * i, 200, 20, []) for i in range(40)]), "load")
