@@ -1,6 +1,7 @@
 #include "engine/simulate/recorded_workload.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace sluice::engine {
@@ -24,7 +25,8 @@ bool Contains(const std::vector<int32_t>& values, int32_t value) {
 
 }  // namespace
 
-RecordedWorkload::RecordedWorkload(const Recording& recording, double speed, int32_t context_tokens)
+RecordedWorkload::RecordedWorkload(const Recording& recording, double speed, int32_t context_tokens,
+                                   double think_time_max)
     : end_ids_(recording.scheduler.end_ids) {
   Clock::time_point first = Clock::time_point::max();
   for (const RecordedAnswer& answer : recording.answers) {
@@ -36,6 +38,11 @@ RecordedWorkload::RecordedWorkload(const Recording& recording, double speed, int
     answers_.push_back(answer);
     first = std::min(first, answer.request->arrival);
   }
+  std::stable_sort(answers_.begin(), answers_.end(),
+                   [](const RecordedAnswer& a, const RecordedAnswer& b) {
+                     return a.request->arrival < b.request->arrival;
+                   });
+  FindFollowers(think_time_max, speed);
   for (RecordedAnswer& answer : answers_) {
     auto request = std::make_shared<GenerateRequest>(*answer.request);
     const Ticks offset = request->arrival - first;
@@ -44,18 +51,49 @@ RecordedWorkload::RecordedWorkload(const Recording& recording, double speed, int
            request.get());
     answer.request = std::move(request);
   }
-  std::stable_sort(answers_.begin(), answers_.end(),
-                   [](const RecordedAnswer& a, const RecordedAnswer& b) {
-                     return a.request->arrival < b.request->arrival;
-                   });
+}
+
+// Each request follows the latest end before it that no other has followed. What came at the same
+// moment is one request's.
+void RecordedWorkload::FindFollowers(double think_time_max, double speed) {
+  follows_.resize(answers_.size());
+  followers_.resize(answers_.size());
+  if (think_time_max <= 0) return;
+  std::vector<size_t> ended;
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i].finish != FinishReason::kNone) ended.push_back(i);
+  }
+  std::stable_sort(ended.begin(), ended.end(),
+                   [&](size_t a, size_t b) { return answers_[a].end < answers_[b].end; });
+  auto next = ended.begin();
+  std::vector<size_t> free;  // ends before now that none has followed, the latest last
+  constexpr size_t kNone = SIZE_MAX;
+  size_t followed = kNone;
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    const Clock::time_point arrival = answers_[i].request->arrival;
+    if (i == 0 || arrival != answers_[i - 1].request->arrival) {
+      for (; next != ended.end() && answers_[*next].end <= arrival; ++next) free.push_back(*next);
+      followed = kNone;
+      if (!free.empty() && Seconds(arrival - answers_[free.back()].end) <= think_time_max) {
+        followed = free.back();
+        free.pop_back();
+      }
+    }
+    if (followed == kNone) continue;
+    const double seconds = Seconds(arrival - answers_[followed].end) / speed;
+    followers_[followed].push_back({i, seconds});
+    follows_[i] = true;
+  }
 }
 
 Clock::time_point RecordedWorkload::Arrival(size_t answer) const {
   return answers_[answer].request->arrival;
 }
 
-std::shared_ptr<const GenerateRequest> RecordedWorkload::Request(size_t answer) const {
+std::shared_ptr<const GenerateRequest> RecordedWorkload::Request(size_t answer,
+                                                                 Clock::time_point arrival) const {
   auto request = std::make_shared<GenerateRequest>(*answers_[answer].request);
+  MoveTo(arrival, request.get());
   request->sampling.seed = answer;
   return request;
 }

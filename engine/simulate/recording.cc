@@ -24,7 +24,7 @@ class Listener : public ReplayWatcher {
              int32_t choice) override {
     book_.OnArrival(id, request->arrival, static_cast<int32_t>(request->prompt.size()));
     index_of_[id] = recording_.answers.size();
-    recording_.answers.push_back({request, choice, {}, FinishReason::kNone, false});
+    recording_.answers.push_back({request, choice, {}, FinishReason::kNone, false, {}});
     // A request that woke the engine was planned as soon as it was known.
     if (idle_) waking_.push_back(request->arrival);
   }
@@ -66,6 +66,7 @@ class Listener : public ReplayWatcher {
       if (event.token >= 0) answer.tokens.push_back(event.token);
       if (event.finish == FinishReason::kNone) continue;
       answer.finish = event.finish;
+      answer.end = event.time;
       answer.ended_by_token = event.token >= 0;
     }
   }

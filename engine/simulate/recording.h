@@ -21,6 +21,7 @@ struct RecordedAnswer {
   std::vector<int32_t> tokens;
   FinishReason finish = FinishReason::kNone;  // kNone: still in the making when it was written
   bool ended_by_token = false;                // its last one, or its length
+  Clock::time_point end;                      // on the server's clock, as the request's arrival
 };
 
 // Time that passes besides the steps' own.

@@ -1,6 +1,10 @@
 #include "engine/simulate/simulator.h"
 
 #include <algorithm>
+#include <compare>
+#include <functional>
+#include <optional>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -53,10 +57,18 @@ class Simulation {
  private:
   // Answers are sequences of the number after theirs.
   static uint64_t IdOf(size_t answer) { return answer + 1; }
-  Clock::time_point Known(size_t answer) const {
-    return workload_.Arrival(answer) + DurationOf(server_.overheads.admission);
+  struct Arrival {
+    Clock::time_point time;
+    size_t answer = 0;
+    auto operator<=>(const Arrival&) const = default;
+  };
+  Clock::time_point KnownAt(const Arrival& arrival) const {
+    return arrival.time + DurationOf(server_.overheads.admission);
   }
+  std::optional<Arrival> NextArrival();
+  void Take(const Arrival& arrival);
   void AddArrivals();
+  void LetFollow(size_t answer, Clock::time_point end);
   void CutShort();
   void PlanSteps();
   absl::Status FinishStep();
@@ -73,22 +85,45 @@ class Simulation {
   std::vector<int32_t> tokens_of_;  // given so far, by answer
   std::vector<size_t> cuts_;        // answers that are due to end
   std::vector<SequenceEvent> events_;
-  size_t next_ = 0;  // to arrive
+  size_t next_ = 0;  // to arrive, of those that follow none
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> following_;
   Clock::time_point now_;
 };
 
+std::optional<Simulation::Arrival> Simulation::NextArrival() {
+  while (next_ < workload_.size() && workload_.Follows(next_)) ++next_;
+  std::optional<Arrival> next;
+  if (next_ < workload_.size()) next = Arrival{workload_.Arrival(next_), next_};
+  if (!following_.empty() && (!next || following_.top() < *next)) next = following_.top();
+  return next;
+}
+
+void Simulation::Take(const Arrival& arrival) {
+  if (workload_.Follows(arrival.answer))
+    following_.pop();
+  else
+    ++next_;
+}
+
 void Simulation::AddArrivals() {
   const int64_t open_max = int64_t{server_.scheduler.running_max} + server_.waiting_max;
-  for (; next_ < workload_.size() && Known(next_) <= now_; ++next_) {
+  for (auto next = NextArrival(); next && KnownAt(*next) <= now_; next = NextArrival()) {
+    Take(*next);
     if (book_.open() >= open_max) {
-      book_.OnRefusal(workload_.Arrival(next_));
+      book_.OnRefusal(next->time);
+      LetFollow(next->answer, now_);
       continue;
     }
-    auto request = workload_.Request(next_);
-    const uint64_t id = IdOf(next_);
+    auto request = workload_.Request(next->answer, next->time);
+    const uint64_t id = IdOf(next->answer);
     book_.OnArrival(id, request->arrival, static_cast<int32_t>(request->prompt.size()));
-    scheduler_.Add(id, std::move(request), workload_.Choice(next_));
+    scheduler_.Add(id, std::move(request), workload_.Choice(next->answer));
   }
+}
+
+void Simulation::LetFollow(size_t answer, Clock::time_point end) {
+  for (const Workload::Follower& follower : workload_.FollowersOf(answer))
+    following_.push({end + DurationOf(follower.seconds), follower.answer});
 }
 
 void Simulation::CutShort() {
@@ -126,8 +161,9 @@ double Simulation::TurnaroundSeconds() {
 void Simulation::Deliver() {
   book_.OnEvents(events_);
   for (const SequenceEvent& event : events_) {
-    if (event.token < 0) continue;
     const size_t answer = event.id - 1;
+    if (event.finish != FinishReason::kNone) LetFollow(answer, event.time);
+    if (event.token < 0) continue;
     const int32_t given = ++tokens_of_[answer];
     if (event.finish == FinishReason::kNone && given == workload_.CutOf(answer).tokens)
       cuts_.push_back(answer);
@@ -146,8 +182,8 @@ absl::StatusOr<RunFigures> Simulation::Run() {
       SLUICE_RETURN_IF_ERROR(FinishStep());
     } else if (scheduler_.has_sequences()) {
       return Internal("sequences wait, but for nothing");
-    } else if (next_ < workload_.size()) {
-      now_ = std::max(now_, Known(next_));
+    } else if (const auto next = NextArrival()) {
+      now_ = std::max(now_, KnownAt(*next));
     } else {
       return book_.Close();
     }

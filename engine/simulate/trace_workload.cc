@@ -45,7 +45,8 @@ Clock::time_point TraceWorkload::Arrival(size_t answer) const {
   return Clock::time_point(std::chrono::seconds(1)) + DurationOf(seconds);
 }
 
-std::shared_ptr<const GenerateRequest> TraceWorkload::Request(size_t answer) const {
+std::shared_ptr<const GenerateRequest> TraceWorkload::Request(size_t answer,
+                                                              Clock::time_point arrival) const {
   const TraceRequest& row = trace_.requests[answer];
   auto request = std::make_shared<GenerateRequest>();
   request->prompt.reserve(static_cast<size_t>(row.prompt_tokens));
@@ -58,7 +59,7 @@ std::shared_ptr<const GenerateRequest> TraceWorkload::Request(size_t answer) con
   request->stop.max_tokens = row.output_tokens;
   request->stop.ignore_eos = true;
   request->sampling.seed = answer;
-  request->arrival = Arrival(answer);
+  request->arrival = arrival;
   return request;
 }
 

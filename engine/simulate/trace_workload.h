@@ -17,7 +17,8 @@ class TraceWorkload : public Workload {
 
   size_t size() const override { return trace_.requests.size(); }
   Clock::time_point Arrival(size_t answer) const override;
-  std::shared_ptr<const GenerateRequest> Request(size_t answer) const override;
+  std::shared_ptr<const GenerateRequest> Request(size_t answer,
+                                                 Clock::time_point arrival) const override;
   int32_t Choice(size_t) const override { return 0; }
   int32_t Token(size_t answer, int32_t generated) const override;
   Cut CutOf(size_t) const override { return {}; }

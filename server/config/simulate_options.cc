@@ -138,6 +138,7 @@ void ReadLoad(const Values& values, SimulateOptions* options, std::vector<std::s
   if (values.Whole("load.duration") > 0)
     options->trace.seconds_max = values.Seconds("load.duration");
   options->speed = values.Real("load.speed");
+  options->think_time_max = values.Seconds("load.think_time_max");
   const bool recorded = values.Truth("load.recorded");
   if (recorded == !options->trace_path.empty())
     errors->push_back("one of --trace FILE and --arrivals-from-record is due");
@@ -147,6 +148,8 @@ void ReadLoad(const Values& values, SimulateOptions* options, std::vector<std::s
     if (recorded && values.IsSet(path))
       errors->push_back(std::string(path) + " is of a trace, not of a record");
   }
+  if (!recorded && values.IsSet("load.think_time_max"))
+    errors->push_back("--think-time-max: needs --arrivals-from-record");
 }
 
 }  // namespace

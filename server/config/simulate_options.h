@@ -18,6 +18,7 @@ struct SimulateOptions {
   std::string trace_path;  // empty: the record's requests
   engine::TraceOptions trace;
   double speed = 1;
+  double think_time_max = 0;  // seconds; of the record's requests
   std::string record_path;
   std::optional<int32_t> running_max, step_tokens, kv_blocks, block_size, context_tokens;
   std::optional<int32_t> prefills_max, steps_in_flight;

@@ -94,11 +94,15 @@ using Made = absl::StatusOr<std::unique_ptr<engine::Workload>>;
 Made RecordedLoad(const SimulateOptions& options, const Recording& recording,
                   SimulationReport* report) {
   auto workload = std::make_unique<engine::RecordedWorkload>(
-      recording, options.speed, engine::ContextTokens(report->server.limits));
+      recording, options.speed, engine::ContextTokens(report->server.limits),
+      options.think_time_max);
   report->load = absl::StrCat(workload->size(), " requests of ", options.record_path);
   if (workload->left_out() > 0)
     report->notes.push_back(absl::StrCat(workload->left_out(),
                                          " left out: cancelled before a token came, or too long"));
+  if (options.think_time_max > 0)
+    report->notes.push_back(
+        absl::StrCat(workload->following(), " sent when an answer has ended, as they were"));
   report->recorded = recording.figures;
   return workload;
 }

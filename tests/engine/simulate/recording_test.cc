@@ -117,12 +117,50 @@ TEST(RecordingTest, AnswersThatWereCutShortAreCutAfterAsManyTokens) {
   EXPECT_EQ(simulated->cut + workload.left_out(), recording->figures.cut);
 }
 
+// Callers that wait for an answer before they ask again are slowed by a slow server. (If each
+// request came at its recorded time, they would overtake it.)
+TEST(RecordingTest, CallersThatWaitForAnAnswerWaitInTheSimulationToo) {
+  SchedulerRig rig(Worker(), SmallOptions());
+  FlightRecorder recorder(64 << 20, Worker().limits, SmallOptions());
+  rig.Record(&recorder);
+  for (int32_t i = 0; i < 10; ++i) {
+    auto request = std::make_shared<GenerateRequest>();
+    request->prompt.assign(20, i);
+    request->stop.max_tokens = 30;
+    request->stop.ignore_eos = true;
+    request->n = 2;
+    request->arrival = rig.Now();
+    for (int32_t choice = 0; choice < 2; ++choice) rig.Add(request, choice);
+    rig.RunAll(1);
+  }
+  const auto recording = engine::ReadRecording(recorder.Contents(), {});
+  ASSERT_TRUE(recording.ok()) << recording.status();
+  const int32_t context = ContextTokens(recording->limits);
+  const auto play = [&](double think_time_max, double slowness) {
+    const engine::RecordedWorkload workload(*recording, 1, context, think_time_max);
+    EXPECT_EQ(workload.following(), think_time_max > 0 ? 18 : 0) << "all but the first request's";
+    engine::SimulatedServer server = ServerOf(*recording);
+    server.time = engine::StepTime(engine::StepCost{slowness * 1e-3, slowness * 1e-5, 0, 0});
+    const auto figures = engine::Simulate(server, {}, workload);
+    EXPECT_TRUE(figures.ok()) << figures.status();
+    return figures.ok() ? *figures : RunFigures();
+  };
+  const double recorded = recording->figures.seconds;
+  EXPECT_EQ(play(1e-3, 1).steps, recording->figures.steps);
+  EXPECT_NEAR(play(1e-3, 1).seconds, recorded, 1e-6);
+  EXPECT_EQ(play(1e-3, 3).running_peak, 2);
+  EXPECT_NEAR(play(1e-3, 3).seconds, 3 * recorded, 1e-3);
+  EXPECT_GT(play(0, 3).running_peak, 2);
+  EXPECT_LT(play(0, 3).seconds, 2.9 * recorded) << "more of them at once";
+}
+
 TEST(RecordingTest, PromptsThatDoNotFitAreLeftOut) {
   const auto recording = engine::ReadRecording(Recorded(1, false), {});
   ASSERT_TRUE(recording.ok()) << recording.status();
   const engine::RecordedWorkload workload(*recording, 1, 20);
   EXPECT_GT(workload.left_out(), 20);
-  for (size_t i = 0; i < workload.size(); ++i) EXPECT_LT(workload.Request(i)->prompt.size(), 20u);
+  for (size_t i = 0; i < workload.size(); ++i)
+    EXPECT_LT(workload.Request(i, workload.Arrival(i))->prompt.size(), 20u);
 }
 
 TEST(RecordingTest, RefusesWhatIsNoRecordAndWhatIsCutOff) {

@@ -128,7 +128,7 @@ TEST(SimulatorTest, LongRequestsAreClipped) {
   const TraceWorkload workload(trace, 1, 64);
   EXPECT_EQ(workload.clipped(), 4);
   const auto lengths = [&](size_t i) {
-    const auto request = workload.Request(i);
+    const auto request = workload.Request(i, workload.Arrival(i));
     return std::pair(static_cast<int32_t>(request->prompt.size()), request->stop.max_tokens);
   };
   EXPECT_EQ(lengths(0), std::pair(40, 24));

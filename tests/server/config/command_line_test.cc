@@ -164,6 +164,9 @@ TEST(SimulateOptions, RefusesWhatDoesNotGoTogether) {
   EXPECT_NE(text({"--record", "r", "--arrivals-from-record", "--requests", "5"})
                 .find("load.requests is of a trace"),
             std::string::npos);
+  EXPECT_NE(text({"--trace", "t", "--cost", "1,1,1,1,1", "--think-time-max", "50ms"})
+                .find("--think-time-max: needs --arrivals-from-record"),
+            std::string::npos);
   EXPECT_NE(text({"--trace", "t", "--cost", "1,1,1,1,1", "--config", "c"}).find("no configuration"),
             std::string::npos);
   EXPECT_EQ(Refused({"simulate", "--help"}).code, 0);
