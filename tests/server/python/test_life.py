@@ -86,8 +86,8 @@ def test_a_lame_duck_is_not_ready_but_takes_requests(new_daemon):
 
 
 def test_streams_outlive_the_port_and_the_daemon_waits_for_them(new_daemon):
-    server = new_daemon("--lame-duck-seconds", "0.5", "--grace-seconds", "120")
-    streams = [Stream(server, 150) for _ in range(4)]
+    server = new_daemon("--lame-duck-seconds", "0.2", "--grace-seconds", "120")
+    streams = [Stream(server, 600) for _ in range(4)]  # seconds of work, even for a fast machine
     idle = socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])))
     half = socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])))
     half.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Le")
