@@ -118,7 +118,7 @@ def test_whose_time_runs_out_is_served_first(new_daemon, terms):
             time.sleep(0.005)
 
     with ThreadPoolExecutor() as pool:
-        asked = [pool.submit(ask, "running", 400)]
+        asked = [pool.submit(ask, "running", 800)]
         wait_for("vllm:num_requests_running", 1)
         for name in ("first", "second"):
             asked.append(pool.submit(ask, name, 20))

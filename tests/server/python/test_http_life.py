@@ -67,7 +67,7 @@ def test_sigterm_finishes_what_runs_and_exits_0(new_daemon):
 
     def read():
         stream = server.openai().chat.completions.create(
-            model=MODEL_NAME, messages=[{"role": "user", "content": "Tell me a story."}], max_tokens=60,
+            model=MODEL_NAME, messages=[{"role": "user", "content": "Tell me a story."}], max_tokens=400,
             extra_body={"ignore_eos": True}, stream=True)
         texts.append(list(stream)[-1].choices[0].finish_reason)
 
