@@ -152,6 +152,7 @@ absl::Status Scheduler::Commit(StepResult result, Clock::time_point now,
   for (const PlannedSlice& slice : step.slices)
     CommitSlice(slice, slice.sampled ? &result.slices[next++] : nullptr, now, events);
   Sweep();
+  if (step.filled_target > 0) margin_.Observe(result.seconds > step.filled_target);
   cost_.Observe(step.work, result.seconds);
   if (step.prefill_tokens > 0 && result.seconds > 0)
     AddToMean(step.prefill_tokens / result.seconds, &mean_prefill_rate_);

@@ -12,6 +12,7 @@
 #include "engine/kv/kv_manager.h"
 #include "engine/plan/step_plan.h"
 #include "engine/scheduler/step_cost.h"
+#include "engine/scheduler/step_margin.h"
 #include "engine/scheduler/waiting_line.h"
 #include "engine/sequence.h"
 #include "engine/state.h"
@@ -114,6 +115,7 @@ class Scheduler {
     std::vector<PlannedSlice> slices;  // as in the plan
     StepWork work;
     int32_t prefill_tokens = 0;
+    double filled_target = 0;  // seconds; what the step was planned to fill; 0: nothing
   };
   struct Draft {
     StepPlan plan;
@@ -131,7 +133,7 @@ class Scheduler {
   void PlanPrefills(Draft* draft);
   void PlanPrefillInOrder(Sequence* sequence, Draft* draft);
   void PlanPrefill(Sequence* sequence, int32_t budget, Draft* draft);
-  int32_t PrefillBudget(const Draft& draft) const;
+  void SetPrefillBudget(Draft* draft) const;
   void AdmitWaiting(Draft* draft, const Sequence* other);
   bool IsOwedMore(const Sequence& sequence, const Sequence& other) const;
   auto OrderOfPrefill(const Sequence& sequence) const {
@@ -197,6 +199,7 @@ class Scheduler {
   PrefixMatch match_;                // of the sequence looked at
   std::vector<Sequence*> prefills_;  // of the step being planned
   StepCostModel cost_;
+  StepMargin margin_;
   // Of the sequences that ended lately: tokens generated, and seconds from first planned to the
   // end.
   double mean_generated_ = 0;

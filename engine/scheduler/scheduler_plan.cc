@@ -11,8 +11,6 @@ namespace {
 constexpr int32_t kPassedMax = 32;
 constexpr int32_t kForRoom = INT32_MIN;  // a victim of any priority
 constexpr double kRecent = 0.05;         // of a mean over the last twenty or so
-constexpr double kSparedMost = 0.15;     // of a target
-constexpr double kErrorsSpared = 2;      // mean errors of the step model, below a target
 constexpr int32_t kPreemptionsTold = 4;  // beyond so many, all count as preempted often
 
 // Of the running sequences that may go, the one of least rank, and of those the least costly to
@@ -53,9 +51,10 @@ StepPlan Scheduler::Plan(Clock::time_point now) {
   line_.StartRound(now);
   MakeRoomForFirst();
   PlanDecodes(&draft);
-  draft.budget = PrefillBudget(draft);
+  SetPrefillBudget(&draft);
   counters_.prefill_budget = draft.budget;
   PlanPrefills(&draft);
+  if (draft.budget > 0) draft.record.filled_target = 0;
 
   if (draft.plan.slices.empty()) {
     // Slots to release wait for a plan that computes something: a slot that nobody uses costs
@@ -86,8 +85,8 @@ void Scheduler::PlanDecodes(Draft* draft) {
 }
 
 // What may be spent on prefills besides the decodes that are planned.
-int32_t Scheduler::PrefillBudget(const Draft& draft) const {
-  if (draft.target <= 0 || !cost_.ready()) return draft.budget;
+void Scheduler::SetPrefillBudget(Draft* draft) const {
+  if (draft->target <= 0 || !cost_.ready()) return;
   // Prefills attend to what is before them: taken to be that of the first in line.
   int32_t first = 0;
   for (const Sequence* sequence : running_) {
@@ -95,15 +94,13 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
     first = sequence->planned;
     break;
   }
-  // A target is for nearly all steps, not for half of them; but where steps scatter whatever they
-  // compute, sparing more would only cost throughput.
-  const double spared = std::min(kErrorsSpared * cost_.mean_error(), kSparedMost * draft.target);
+  const double until = draft->target * (1 - margin_.share());
   const auto fits = [&](int32_t tokens) {
-    StepWork work = draft.record.work;
+    StepWork work = draft->record.work;
     work.Add(first, tokens);
-    return cost_.Predict(work) + spared <= draft.target;
+    return cost_.Predict(work) <= until;
   };
-  int32_t low = 0, high = draft.budget;  // low fits, or nothing does
+  int32_t low = 0, high = draft->budget;  // low fits, or nothing does
   while (low < high) {
     const int32_t middle = low + (high - low + 1) / 2;
     if (fits(middle)) {
@@ -112,7 +109,9 @@ int32_t Scheduler::PrefillBudget(const Draft& draft) const {
       high = middle - 1;
     }
   }
-  return std::max(low, std::min(draft.budget, options_.prefill_tokens_min));
+  const int32_t least = std::min(draft->budget, options_.prefill_tokens_min);
+  if (low > least && low < draft->budget) draft->record.filled_target = draft->target;
+  draft->budget = std::max(low, least);
 }
 
 void Scheduler::PlanPrefills(Draft* draft) {

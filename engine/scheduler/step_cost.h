@@ -47,8 +47,6 @@ class StepCostModel {
   bool ready() const { return observed_ >= kObservedMin; }
   // The mean of |predicted - real| / real over the last steps or so; predictions made beforehand.
   double relative_error() const { return relative_error_; }
-  // The mean of |predicted - real|, seconds; of strays, only a part.
-  double mean_error() const { return deviation_; }
   int64_t observed() const { return observed_; }
 
   static constexpr int64_t kObservedMin = 16;

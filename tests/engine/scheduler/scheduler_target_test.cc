@@ -5,8 +5,10 @@
 #include <functional>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "engine/scheduler/step_cost.h"
+#include "engine/scheduler/step_margin.h"
 #include "tests/engine/scheduler/scheduler_rig.h"
 
 namespace sluice::testing {
@@ -15,6 +17,7 @@ namespace {
 using engine::GenerateRequest;
 using engine::Scheduler;
 using engine::StepCostModel;
+using engine::StepMargin;
 using engine::StepWork;
 
 StepWork RandomWork(std::mt19937_64* random) {
@@ -77,13 +80,15 @@ TEST(StepCostModelTest, SurvivesSenselessTimes) {
 }
 
 struct LoadResult {
-  double longest_step = 0;  // of those with decodes, once the model has learnt
+  double longest_step = 0;    // of those with decodes, once the model has learnt
+  std::vector<double> steps;  // those, ascending
   int32_t long_prompts = 0;
   double seconds = 0;
 };
 
 // Eight sequences decode while long prompts come one after another.
-LoadResult MixedLoad(double target, std::function<double(uint64_t)> slowness = nullptr) {
+LoadResult MixedLoad(double target, std::function<double(uint64_t)> slowness = nullptr,
+                     int32_t steps = 600) {
   SimulatedWorker::Options worker;
   worker.limits = {16, 256, 4000, 16, 4000, 5000};
   worker.step_seconds = 2e-3;
@@ -104,11 +109,11 @@ LoadResult MixedLoad(double target, std::function<double(uint64_t)> slowness = n
     request->stop.ignore_eos = true;
     return rig.Add(request);
   };
-  for (int i = 0; i < 8; ++i) add(20, 2000);
+  for (int i = 0; i < 8; ++i) add(20, steps + 1000);
   LoadResult result;
   uint64_t longer = 0;
   double last = 0;
-  for (int32_t step = 0; step < 600; ++step) {
+  for (int32_t step = 0; step < steps; ++step) {
     if (longer == 0 || !rig[longer].tokens.empty()) {
       if (longer != 0) ++result.long_prompts;
       longer = add(1000, 2);
@@ -116,9 +121,11 @@ LoadResult MixedLoad(double target, std::function<double(uint64_t)> slowness = n
     EXPECT_TRUE(rig.Plan());
     rig.Commit();
     const double now = rig.worker().virtual_seconds();
-    if (step > 60) result.longest_step = std::max(result.longest_step, now - last);
+    if (step > steps / 10) result.steps.push_back(now - last);
     last = now;
   }
+  std::sort(result.steps.begin(), result.steps.end());
+  result.longest_step = result.steps.back();
   result.seconds = last;
   return result;
 }
@@ -143,8 +150,41 @@ TEST(SchedulerTargetTest, StepsThatScatterKeepToItToo) {
   EXPECT_LE(little.longest_step, 0.05 * 1.02);
   EXPECT_GE(little.longest_step, 0.05 * 0.85) << "no more than that is kept free";
   const LoadResult much = MixedLoad(0.05, scattered(0.4));
-  EXPECT_GE(much.longest_step, 0.05 * 0.85 * 1.4 * 0.9) << "a part of the target at most";
+  EXPECT_GE(much.longest_step, 0.05 * (1 - StepMargin::kMost) * 1.4 * 0.9)
+      << "a part of the target at most";
   EXPECT_GT(much.long_prompts, 0);
+}
+
+// How much is spared follows from how steps scatter: as many are late with all kinds of it.
+TEST(SchedulerTargetTest, AsManyStepsAreLateHoweverTheyScatter) {
+  const double target = 0.05;
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  std::exponential_distribution<double> exponential;
+  const std::vector<std::pair<const char*, std::function<double(uint64_t)>>> kinds = {
+      {"normal", [&](uint64_t) { return std::max(0.5, 1 + 0.08 * normal(random)); }},
+      {"one side", [&](uint64_t) { return 1 + 0.06 * exponential(random); }},
+      {"a few much slower", [&](uint64_t) { return random() % 12 == 0 ? 1.25 : 1.0; }}};
+  for (const auto& [name, slowness] : kinds) {
+    const LoadResult held = MixedLoad(target, slowness, 3000);
+    const auto late =
+        held.steps.end() - std::upper_bound(held.steps.begin(), held.steps.end(), 1.001 * target);
+    const double share = static_cast<double>(late) / static_cast<double>(held.steps.size());
+    EXPECT_LE(share, 2 * StepMargin::kLateShare) << name;
+    EXPECT_GE(share, StepMargin::kLateShare / 4) << name << ": more than needed is kept free";
+    EXPECT_LE(held.steps[held.steps.size() * 99 / 100], 1.1 * target) << name;
+  }
+}
+
+// The margin forgets: a host that was busy for a while does not slow prompts down for good.
+TEST(SchedulerTargetTest, TheMarginFollowsWhenStepsScatterLess) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  const auto calmer = [&](uint64_t step) {
+    return std::max(0.5, 1 + (step < 500 ? 0.12 : 0.01) * normal(random));
+  };
+  const LoadResult held = MixedLoad(0.05, calmer, 3500);
+  EXPECT_GE(held.steps[held.steps.size() / 2], 0.9 * 0.05);
 }
 
 TEST(SchedulerTargetTest, APromptGetsOnUnderATargetThatCannotBeKept) {
