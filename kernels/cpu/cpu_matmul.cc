@@ -23,7 +23,8 @@ constexpr int64_t kStripBytes = 256 << 10;  // stays in a core's cache while col
 constexpr int64_t kStripPanels = 64;        // bounds what is lost to a thread that loses its core
 
 // An int8 product copies a tile's columns side by side first, which is little against eight panels'
-// work. A float product unpacks weights first: all columns share that.
+// work, and once a thread when there is one tile. A float product unpacks weights first: all
+// columns share that.
 Cut CutInt8(const Product& p, int64_t tile_columns) {
   if (p.threads == 1) return {p.panels, p.columns};
   const int64_t tiles = DivideUp(p.columns, tile_columns);
@@ -83,6 +84,7 @@ void CpuOps::DoMatMul(TensorView out, const ActivationView& in, const WeightView
   const int64_t ranges = DivideUp(in.rows, cut.columns);
   const int64_t chunks = DivideUp(packed.panels(), cut.panels) * ranges;
   const int64_t runs = DivideUp(chunks, ThreadPool::kChunksMax);  // one, in practice
+  const uint32_t work = pool_.works() + 1;
   pool_.Run(static_cast<int>(DivideUp(chunks, runs)), [&](int first, int worker) {
     MatMulTask part = task;
     part.scratch = ScratchOf(worker).Floats(scratch_floats);
@@ -93,6 +95,9 @@ void CpuOps::DoMatMul(TensorView out, const ActivationView& in, const WeightView
       part.panel_end = std::min(part.panel_begin + cut.panels, packed.panels());
       part.columns = std::min(cut.columns, in.rows - column);
       part.in = in.data + column * in.row_bytes;
+      Gathered& gathered = gathered_[static_cast<size_t>(worker)];
+      part.gathered = gathered.work == work && gathered.column == column;
+      gathered = part.columns <= kernels_.q8_columns ? Gathered{work, column} : Gathered{};
       part.out = static_cast<float*>(out.data) + column * out.stride;
       kernel(part);
     }

@@ -47,6 +47,7 @@ CpuOps::CpuOps(const KernelTable& kernels, ThreadPool& pool)
     : kernels_(kernels),
       pool_(pool),
       scratch_(static_cast<size_t>(pool.threads())),
+      gathered_(static_cast<size_t>(pool.threads())),
       candidates_(static_cast<size_t>(pool.threads())),
       candidate_ids_(static_cast<size_t>(pool.threads())) {}
 

@@ -84,6 +84,12 @@ class CpuOps final : public Ops {
   ThreadPool& pool_;
   std::vector<ScratchBuffer> scratch_;  // one a worker
   ScratchBuffer shared_;                // results between two stages of an op
+  // Which columns of which work an int8 product left in the worker's scratch.
+  struct alignas(64) Gathered {
+    uint32_t work = 0;
+    int64_t column = -1;
+  };
+  std::vector<Gathered> gathered_;  // one a worker
   struct QueryTile {
     int32_t sequence, first_row, rows;  // rows of [queries of the sequence, heads of a group]
   };

@@ -55,6 +55,7 @@ struct MatMulTask {
   int64_t rows = 0, cols = 0;
   const float* bias = nullptr;  // [rows] or null
   float* scratch = nullptr;     // see KernelTable
+  bool gathered = false;        // int8: it holds these columns already, from the call before
   // Fills scratch [depth][lanes] with columns k0.. of a kRaw panel (context: the weight view).
   void (*unpack_raw)(const void* context, int64_t panel, int64_t k0, int64_t depth,
                      float* out) = nullptr;

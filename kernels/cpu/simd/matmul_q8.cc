@@ -60,6 +60,7 @@ const std::byte* GatherColumns(const MatMulTask& task, int64_t column) {
   const std::byte* in = task.in + column * task.in_stride;
   if (C == 1) return in;
   auto* out = reinterpret_cast<ColumnBlock<C>*>(task.scratch);
+  if (task.gathered) return reinterpret_cast<const std::byte*>(out);
   for (int c = 0; c < C; ++c) {
     const auto* blocks = reinterpret_cast<const Q8Block*>(in + c * task.in_stride);
     for (int64_t b = 0; b < task.cols / 32; ++b) {
