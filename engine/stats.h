@@ -20,6 +20,7 @@ struct EngineStats {
   double ending_rate = 0;      // answers a second, by how long they take; 0: not known
   int64_t prefill_budget = 0;  // of the last step: tokens that it might spend on prefills
   double step_cost_error = 0;  // mean |predicted - real| / real of step times
+  double step_margin = 0;      // share of an inter-token target that is kept free
   int64_t added_tokens = 0;    // counters from here on: of all prompts that came
   int64_t prompt_tokens = 0;
   int64_t generation_tokens = 0;  // taken in by their sequences

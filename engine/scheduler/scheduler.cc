@@ -157,6 +157,7 @@ absl::Status Scheduler::Commit(StepResult result, Clock::time_point now,
   if (step.prefill_tokens > 0 && result.seconds > 0)
     AddToMean(step.prefill_tokens / result.seconds, &mean_prefill_rate_);
   counters_.step_cost_error = cost_.relative_error();
+  counters_.step_margin = margin_.share();
   step.slices.clear();
   spare_slices_.push_back(std::move(step.slices));
   result.spent.Clear();

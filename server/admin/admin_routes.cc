@@ -61,6 +61,7 @@ json::object ToJson(const engine::EngineState& state) {
           {"predicted_wait_seconds", stats.predicted_wait},
           {"prefill_budget_tokens", stats.prefill_budget},
           {"step_cost_error", stats.step_cost_error},
+          {"step_margin", stats.step_margin},
           {"kv_blocks",
            {{"total", stats.kv_blocks_total},
             {"used", stats.kv_blocks_used},

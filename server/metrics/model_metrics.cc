@@ -207,6 +207,9 @@ void ModelMetrics::AppendEngine(FamilyList* out) const {
   gauge({"step_time_error_ratio", nullptr,
          "Mean error of predicted step times, as a share of the real ones."},
         stats.step_cost_error);
+  gauge({"inter_token_margin_ratio", nullptr,
+         "Share of an inter-token target that is kept free, so that few steps are late."},
+        stats.step_margin);
 }
 
 void ModelMetrics::AppendEndings(FamilyList* out) const {

@@ -1,4 +1,5 @@
 """What callers see of the batcher on the real model: reuse of what is computed, terms of service, flight records."""
+import math
 import signal
 import statistics
 import subprocess
@@ -81,6 +82,32 @@ def test_salts_and_tenants_share_nothing(new_daemon):
     assert complete(server, prompt, headers={"X-Tenant": "a"})[1] == 0
     assert complete(server, prompt, headers={"X-Tenant": "b"})[1] == 0
     assert complete(server, prompt, headers={"X-Tenant": "a"})[1] > 90
+
+
+@pytest.mark.parametrize("flags, field, headers, steps_min, steps_max", [
+    ((), {}, {}, 1, 60),
+    ((), {"tpot_slo_ms": 1}, {}, 90, math.inf),
+    ((), {}, {"x-llm-d-slo-tpot-ms": "1"}, 90, math.inf),
+    (("--inter-token-target", "1ms"), {}, {}, 90, math.inf),
+])
+def test_beside_a_stream_with_a_target_prompts_get_what_time_is_left(new_daemon, flags, field, headers, steps_min,
+                                                                     steps_max):
+    """The target can't be kept, so a prompt of 400 tokens comes in pieces of engine.min_prefill_tokens, 4."""
+    server = new_daemon(*flags)
+    body = {"prompt": [5000] * 8, "max_tokens": 4000, "ignore_eos": True, "stream": True, **field}
+    with httpx.stream("POST", server.url + "/v1/completions", json=body, headers=headers, timeout=60) as stream:
+        lines = stream.iter_lines()
+        for _ in range(60):  # by then it is known how long steps take
+            next(lines)
+        with ThreadPoolExecutor(1) as other:
+            before = server.metric("sluice_engine_steps_total")
+            asked = other.submit(complete, server, [6000 + i for i in range(400)], max_tokens=1)
+            for _ in lines:
+                if asked.done():
+                    break
+            assert asked.done(), "the stream ended before the prompt was computed"
+            assert steps_min <= server.metric("sluice_engine_steps_total") - before <= steps_max
+    assert 0 < server.metric("sluice_inter_token_margin_ratio") <= 0.25
 
 
 def test_terms_are_checked(new_daemon):
