@@ -8,6 +8,9 @@ namespace {
 
 // A step's weight halves in about 700 steps.
 constexpr double kForget = 0.999;
+// Of the pace: followed within some twenty steps.
+constexpr double kPaceRecent = 0.05;
+constexpr double kPaceMin = 0.5, kPaceMax = 2.0;
 // Of the means of errors.
 constexpr double kRecent = 0.02;
 // Errors beyond so many mean errors count as that many.
@@ -29,13 +32,14 @@ double StepCostModel::Dot(const StepTerms& terms) const {
 }
 
 double StepCostModel::Predict(const StepWork& work) const {
-  return ready() ? std::max(0.0, Dot(TermsOf(work))) : 0;
+  return ready() ? std::max(0.0, pace_ * Dot(TermsOf(work))) : 0;
 }
 
 void StepCostModel::Observe(const StepWork& work, double seconds) {
   if (!(seconds > 0 && seconds < kStepSecondsMax)) return;
   const StepTerms terms = TermsOf(work);
-  const double error = seconds - Dot(terms);
+  const double usual = Dot(terms);
+  const double error = seconds - pace_ * usual;
   if (ready()) {
     relative_error_ += kRecent * (std::abs(error) / seconds - relative_error_);
   }
@@ -45,6 +49,9 @@ void StepCostModel::Observe(const StepWork& work, double seconds) {
     bounded = std::clamp(error, -most, most);
   }
   deviation_ += (observed_ < kObservedMin ? 0.25 : kRecent) * (std::abs(bounded) - deviation_);
+  const double unusual = (pace_ - 1) * usual + bounded;
+  if (ready() && usual > 0)
+    pace_ = std::clamp(pace_ + kPaceRecent * bounded / usual, kPaceMin, kPaceMax);
   ++observed_;
 
   StepTerms gain{};
@@ -53,7 +60,7 @@ void StepCostModel::Observe(const StepWork& work, double seconds) {
     for (int j = 0; j < kStepTerms; ++j) gain[i] += covariance_[i][j] * terms[j];
     norm += terms[i] * gain[i];
   }
-  for (int i = 0; i < kStepTerms; ++i) weights_[i] += gain[i] / norm * bounded;
+  for (int i = 0; i < kStepTerms; ++i) weights_[i] += gain[i] / norm * unusual;
   double trace = 0;
   for (int i = 0; i < kStepTerms; ++i) {
     for (int j = 0; j < kStepTerms; ++j) {

@@ -36,7 +36,9 @@ inline constexpr double kStepSecondsMax = 1e4;  // what takes longer is no step
 // Learns, step by step, how long a step takes: a linear function of StepWork, fitted by recursive
 // least squares with forgetting (Ljung, Soderstrom 1983), whose weight for a step is cut when the
 // step took much longer or shorter than others would have it (Huber 1964): a host that stalls once
-// teaches nothing. Pure arithmetic, so the same steps give the same model. Engine thread only.
+// teaches nothing. What steps of late took more or less than that, in proportion, is their pace,
+// which is followed sooner: a host that moves its processors changes it from one step to the next.
+// Pure arithmetic, so the same steps give the same model. Engine thread only.
 class StepCostModel {
  public:
   StepCostModel();
@@ -56,6 +58,7 @@ class StepCostModel {
 
   StepTerms weights_{};
   std::array<StepTerms, kStepTerms> covariance_{};
+  double pace_ = 1;
   double deviation_ = 0;  // mean |error|, seconds
   double relative_error_ = 0;
   int64_t observed_ = 0;

@@ -71,6 +71,26 @@ TEST(StepCostModelTest, StallsTeachItLittleAndChangesAreFollowed) {
   EXPECT_NEAR(model.Predict(work) / Truth(work), 2, 0.2) << "the machine became half as fast";
 }
 
+// A host that moves its processors makes all steps slower, whatever they compute, and soon faster.
+TEST(StepCostModelTest, FollowsAPaceThatChanges) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  StepCostModel model;
+  double sum = 0;
+  int counted = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const double pace = i / 250 % 2 == 0 ? 1.0 : 1.3;
+    const StepWork work = RandomWork(&random);
+    const double expected = pace * Truth(work);
+    if (i > 500 && i % 250 >= 60) {
+      sum += std::abs(model.Predict(work) / expected - 1);
+      ++counted;
+    }
+    model.Observe(work, expected * std::max(0.5, 1 + 0.03 * normal(random)));
+  }
+  EXPECT_LT(sum / counted, 0.03);
+}
+
 TEST(StepCostModelTest, SurvivesSenselessTimes) {
   StepCostModel model;
   const StepWork work{1, 1, 1};
