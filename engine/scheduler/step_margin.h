@@ -20,7 +20,7 @@ class StepMargin {
     share_ = std::clamp(share_ + kGain * ((late ? 1.0 : 0.0) - kLateShare), 0.0, kMost);
   }
 
-  static constexpr double kLateShare = 0.04;
+  static constexpr double kLateShare = 0.03;
   // Where steps scatter whatever they compute, sparing more would only cost throughput.
   static constexpr double kMost = 0.25;
 
